@@ -24,16 +24,17 @@ def svd(test: Callable = test_jacobi_svd.check, **options) -> Check:
 
 
 MIXED, ALONE = eigh(test_jacobi_eigh.mixed), eigh(test_jacobi_eigh.values_alone)
-ODD, EVEN, COMPLEX = eigh(n=7, threads=BLOCK), eigh(n=8, threads=BLOCK), eigh(letter="z")
+ODD, EVEN, COMPLEX = eigh(n=7, threads=BLOCK), eigh(n=8, threads=BLOCK), eigh(letter="z", n=8)
+TEN = eigh(n=10, threads=BLOCK)
 PAIRS, ZEROS = svd(m=13, n=11), svd(kind="zero columns", m=8, n=6)
 HUGE, TINY = {"kind": "huge"}, {"kind": "tiny"}
 
 #: module, text, what is planted in its place, the check that sees it
 DEFECTS = [
     # barriers
-    ("factor.eigen.jacobi_eigh", "            update(x, now, s, plane, i, k, h, ld, d, groups)\n            sync()", "            update(x, now, s, plane, i, k, h, ld, d, groups)", EVEN),
+    ("factor.eigen.jacobi_eigh", "            update(x, now, s, plane, i, k, h, d, groups, meets_fixed)\n            sync()", "            update(x, now, s, plane, i, k, h, d, groups, meets_fixed)", EVEN),
     ("factor.eigen.jacobi_eigh", "k, h, row, end)\n            sync()", "k, h, row, end)", EVEN),
-    ("factor.eigen.jacobi_eigh", "int32(0), h, ld)\n        sync()", "int32(0), h, ld)", EVEN),
+    ("factor.eigen.jacobi_eigh", "int32(0), h)\n        sync()", "int32(0), h)", EVEN),
     ("factor.eigen.jacobi_eigh", "            i = int32(i + lanes)\n        sync()\n        i = int32(thread)", "            i = int32(i + lanes)\n        i = int32(thread)", EVEN),
     ("factor.eigen.rotation", "            cuda.syncthreads()\n            x = partials[0]", "            x = partials[0]", EVEN),
     ("factor.eigen.rotation", "        sync_warp()\n        lane", "        lane", eigh(n=7)),
@@ -44,9 +45,9 @@ DEFECTS = [
     ("factor.eigen.rotation", "if i == 0:", "if i == 1:", EVEN),
     ("factor.eigen.rotation", "p = int32(p - rounds)", "p = int32(p - rounds - 1)", EVEN),
     ("factor.eigen.jacobi_eigh", "k < m - 2", "k < m - 3", EVEN),
-    ("factor.eigen.jacobi_eigh", "d + d < h or (d + d == h and i < d)", "d + d < h", EVEN),
-    ("factor.eigen.jacobi_eigh", "d + d < h or (d + d == h and i < d)", "d + d <= h", EVEN),
-    ("factor.eigen.jacobi_eigh", "int32(d + step)", "int32(d + step + 1)", eigh(n=12)),
+    ("factor.eigen.jacobi_eigh", "d + d < others or (d + d == others and i <= d)", "d + d < others", TEN),
+    ("factor.eigen.jacobi_eigh", "d + d < others or (d + d == others and i <= d)", "d + d <= others", TEN),
+    ("factor.eigen.jacobi_eigh", "int32(d + step)", "int32(d + step + 1)", eigh(n=16)),
     ("factor.eigen.jacobi_eigh", "int32(min(row + share, n))", "int32(row + share)", eigh(n=7)),
     ("factor.eigen.jacobi_eigh", "if i < rows:", "if i <= rows:", eigh(n=7)),
     ("factor.eigen.jacobi_svd", "n + (n & 1)", "n", svd(m=6, n=5)),
@@ -71,8 +72,13 @@ DEFECTS = [
     ("factor.eigen.rotation", "root(real(1) + rest * rest)", "real(1)", COMPLEX),
     ("factor.eigen.jacobi_eigh", "s[second] += gain", "s[second] -= gain", EVEN),
     ("factor.eigen.jacobi_eigh", "turn(x, 0, 2 * REALS, c, re, -im)", "turn(x, 0, 2 * REALS, c, re, im)", COMPLEX),
-    ("factor.eigen.jacobi_eigh", "real(1) if p > q else real(-1)", "real(1)", COMPLEX),
-    ("factor.eigen.jacobi_eigh", "real(1) if i >= j else real(-1)", "real(1)", COMPLEX),
+    ("factor.eigen.jacobi_eigh", "real(1) if (i >= j) != is_far else real(-1)", "real(1)", COMPLEX),
+    ("factor.eigen.jacobi_eigh", " & (max(i, j) < h + h - 1)", "", COMPLEX),
+    ("factor.eigen.jacobi_eigh", "first, crossed = real(1) if is_back else real(-1)", "first, crossed = real(-1)", COMPLEX),
+    ("factor.eigen.jacobi_eigh", "real(1) if is_near else real(-1)", "real(1)", COMPLEX),
+    ("factor.eigen.jacobi_eigh", "(group == least)", "(group == groups)", EVEN),
+    ("factor.eigen.jacobi_eigh", "is_here & (i > 0)", "is_here", EVEN),
+    ("factor.eigen.jacobi_eigh", "number + m + distance", "number + distance", EVEN),
     ("factor.eigen.jacobi_eigh", "(-x[1] if conj != 0 else x[1])", "x[1]", eigh(letter="z", conj=True)),
     ("factor.eigen.jacobi_svd", "x[i] * x[j + 1] - x[i + 1] * x[j]", "x[i] * x[j + 1] + x[i + 1] * x[j]", svd(letter="z")),
     ("factor.eigen.jacobi_svd", "x[1] = sign * x[1]", "pass", svd(letter="z", conj=test_jacobi_svd.jacobi_svd.CONJ_A)),

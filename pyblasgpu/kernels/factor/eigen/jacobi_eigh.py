@@ -5,8 +5,9 @@ large ones in global memory. A warp has one matrix or several, a block has one. 
 has a rotation. All threads apply them to the matrix; then the first ones compute the next rotations, while
 the others apply the present ones to the vectors. So a step has two barriers.
 
-An element of the lower triangle is in a rectangle of half as many columns, as LAPACK's RFP format has it.
-Elements of neighbouring pairs have odd distances there, so they are in different banks.
+The m - 1 columns that change their pairs are on a circle, and their elements are stored by diagonals of it:
+half of them, as A is symmetric. Elements of neighbouring pairs are in one diagonal, or at odd distances, so
+they are in different banks. The column that stays where it is has a place of its own.
 """
 
 from __future__ import annotations
@@ -37,8 +38,9 @@ SWEEPS = 40  # at most; ten are many
 THREADS = ((64, WARP), (256, 256), (512, 512), (1024, 1024))
 #: Orders of the kernels, by bytes of an element. The last one has the vectors in global memory.
 ORDERS = {4: (32, 64, 128, 256), 8: (32, 64, 128, 224), 16: (32, 64, 96, 160)}
-#: Threads that a multiprocessor is to hold, by bytes of an element: what registers allow without spills.
-RESIDENT_THREADS = {4: 1024, 8: 768, 16: 512}
+#: Threads that a multiprocessor is to hold, by bytes of an element: what registers allow without spills, of
+#: the kernel whose matrices are of a warp, and of others.
+RESIDENT_THREADS = {4: (768, 1024), 8: (768, 768), 16: (512, 512)}
 LANES = (4, 8, 16, 32)  # of a matrix in a warp
 ROWS = 4  # rows of the vectors that a thread has under way, of complex ones half as many
 APART = 4  # groups of threads, from which on the first one computes rotations alone
@@ -92,7 +94,7 @@ class JacobiEigh(BlockConfig):
 
     @property
     def min_blocks(self) -> int:
-        return resident_blocks(self, RESIDENT_THREADS[self.dtype_facts.itemsize])
+        return resident_blocks(self, RESIDENT_THREADS[self.dtype_facts.itemsize][self.TEAM > WARP])
 
     @property
     def teams(self) -> int:
@@ -108,7 +110,7 @@ class JacobiEigh(BlockConfig):
     def shared_bytes(self) -> int:
         """Bytes for rotations, half of the matrix, the vectors, and partial sums."""
         m, reals = self.ORDER, self.dtype_facts.reals_per_element
-        each = (1 + reals) * m + reals * (m + 2) * (m // 2) + reals * m * self.ldv * self.RESIDENT_VECTORS
+        each = (1 + reals) * m + reals * (m // 2 + 1) * m + reals * m * self.ldv * self.RESIDENT_VECTORS
         return -(-(PARTIALS + self.teams * each) * self.dtype_facts.real_size // 16) * 16
 
     @property
@@ -161,19 +163,25 @@ def source(config: JacobiEigh) -> KernelSource:
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
-def _places(facts) -> tuple[Callable, Callable, Callable]:
-    """``place(i, j, h, ld)``: where element (i, j) or (j, i) of A is, whichever is in the lower triangle;
-    ``get(x, i, s, at, plane, sign)`` and ``put(s, at, plane, x, i, sign)``: an element from shared memory and
-    to it, imaginary parts times `sign`, `plane` reals behind the real ones.
+def _places(facts) -> tuple[Callable, Callable, Callable, Callable]:
+    """``place(i, j, h)``: where the element of A is that is (i, j) or the conjugate of (j, i); ``sign(i, j,
+    h)``: what its imaginary part is multiplied by to be that of (i, j). ``get(x, i, s, at, plane, sign)`` and
+    ``put(s, at, plane, x, i, sign)``: an element from shared memory and to it, `plane` reals from the real
+    parts to the imaginary ones.
     """
-    COMPLEX, int32, select = facts.is_complex, ptx.types.int32, ptx.select
+    COMPLEX, real, int32, select = facts.is_complex, ptx.REALS[facts.real], ptx.types.int32, ptx.select
 
     @device_function
-    def place(i, j, h, ld):
-        row, col = int32(max(i, j)), int32(min(i, j))
-        is_left = col < h
-        at, of = select(is_left, int32(row + 1), int32(col - h)), select(is_left, col, int32(row - h))
-        return int32(at + of * ld)
+    def place(i, j, h):
+        m, row, col = int32(h + h), int32(max(i, j)), int32(min(i, j))
+        is_near = row - col < h
+        at = select(is_near, int32((row - col) * m + col), int32((m - 1 - row + col) * m + row))
+        return select(row == m - 1, int32(h * m + col), at)
+
+    @device_function
+    def sign(i, j, h):
+        is_far = (abs(i - j) >= h) & (max(i, j) < h + h - 1)
+        return real(1) if (i >= j) != is_far else real(-1)
 
     @device_function
     def get(x, i, s, at, plane, sign):
@@ -187,21 +195,21 @@ def _places(facts) -> tuple[Callable, Callable, Callable]:
         if COMPLEX:
             s[at + plane] = sign * x[i + 1]
 
-    return place, get, put
+    return place, sign, get, put
 
 
 def _loader(config: JacobiEigh) -> Callable:
-    """``load(x, s, plane, v, plane_v, vectors, a, a_rs, a_cs, n, rows, conj, h, ld, thread, lanes)``: A to
+    """``load(x, s, plane, v, plane_v, vectors, a, a_rs, a_cs, n, rows, conj, h, thread, lanes)``: A to
     shared memory, zeros beyond `rows`, the identity for the vectors; the largest size of a part of the
     thread's elements.
     """
-    facts, (place, _, put) = config.dtype_facts, _places(config.dtype_facts)
+    facts, (place, sign, _, put) = config.dtype_facts, _places(config.dtype_facts)
     REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
     int32, int64, quotient, size = ptx.types.int32, ptx.types.int64, ptx.quotient, size_of(facts)
     LDV = config.ldv
 
     @device_function
-    def load(x, s, plane, v, plane_v, vectors, a, a_rs, a_cs, n, rows, conj, h, ld, thread, lanes):
+    def load(x, s, plane, v, plane_v, vectors, a, a_rs, a_cs, n, rows, conj, h, thread, lanes):
         by_columns, m = abs(a_rs) <= abs(a_cs), int32(h + h)
         most, number = real(0), int32(thread)
         while number < m * m:
@@ -217,7 +225,7 @@ def _loader(config: JacobiEigh) -> Callable:
                     if COMPLEX:
                         x[1] = real(0) if i == j else (-x[1] if conj != 0 else x[1])
                     most = max(most, size(x, int32(0)))
-                put(s, place(i, j, h, ld), plane, x, int32(0), real(1))
+                put(s, place(i, j, h), plane, x, int32(0), sign(i, j, h))
             if vectors != 0 and slow < n:
                 at = int32(slow * LDV + fast)
                 for part in range(REALS):
@@ -229,10 +237,10 @@ def _loader(config: JacobiEigh) -> Callable:
 
 
 def _scaler(config: JacobiEigh) -> Callable:
-    """``scale(out, s, plane, factor, h, ld, thread, lanes)``: A times a factor; ``out[0]`` the sum of squares
+    """``scale(out, s, plane, factor, h, thread, lanes)``: A times a factor; ``out[0]`` the sum of squares
     of the thread's elements, ``out[1]`` of those below the diagonal.
     """
-    facts, (place, _, _) = config.dtype_facts, _places(config.dtype_facts)
+    facts, (place, *_) = config.dtype_facts, _places(config.dtype_facts)
     REALS, real, int32, quotient = (
         facts.reals_per_element,
         ptx.REALS[facts.real],
@@ -241,14 +249,14 @@ def _scaler(config: JacobiEigh) -> Callable:
     )
 
     @device_function
-    def scale(out, s, plane, factor, h, ld, thread, lanes):
+    def scale(out, s, plane, factor, h, thread, lanes):
         out[0], out[1] = real(0), real(0)
         m, number = int32(h + h), int32(thread)
         while number < m * m:
             j = int32(quotient(number, m))
             i = int32(number - j * m)
             if i >= j:
-                at, square = place(i, j, h, ld), real(0)
+                at, square = place(i, j, h), real(0)
                 for part in range(REALS):
                     x = s[at + part * plane] * factor
                     s[at + part * plane] = x
@@ -263,18 +271,18 @@ def _scaler(config: JacobiEigh) -> Callable:
 
 
 def _rotations(config: JacobiEigh) -> Callable:
-    """``rotate(out, x, turns, s, plane, i, k, h, ld)``: the rotation of pair `i` in step `k`, to `turns`, and
+    """``rotate(out, x, turns, s, plane, i, k, h)``: the rotation of pair `i` in step `k`, to `turns`, and
     its own four elements of A.
     """
-    facts, (place, get, _) = config.dtype_facts, _places(config.dtype_facts)
+    facts, (place, sign, get, _) = config.dtype_facts, _places(config.dtype_facts)
     REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
     pair, make, int32 = pair_of(), angle(facts), ptx.types.int32
 
     @device_function
-    def rotate(out, x, turns, s, plane, i, k, h, ld):
+    def rotate(out, x, turns, s, plane, i, k, h):
         p, q = pair(i, k, int32(h + h))
-        first, second, between = place(p, p, h, ld), place(q, q, h, ld), place(p, q, h, ld)
-        get(x, int32(0), s, between, plane, real(1) if p > q else real(-1))
+        first, second, between = place(p, p, h), place(q, q, h), place(p, q, h)
+        get(x, int32(0), s, between, plane, sign(p, q, h))
         gain = make(out, s[second] - s[first], x[0], x[REALS - 1])
         s[first] -= gain
         s[second] += gain
@@ -287,82 +295,102 @@ def _rotations(config: JacobiEigh) -> Callable:
     return rotate
 
 
-def _blocks(config: JacobiEigh) -> tuple[Callable, Callable]:
-    """``update(x, turns, s, plane, i, k, h, ld, d, step)``: the rotations of step `k` applied to A, where the
-    rows of pair `i` meet the columns of pair i + d, i + d + step, ...; ``square(x, s, ...)``: the sum of
-    squares of the same elements.
+def _updater(config: JacobiEigh) -> Callable:
+    """``update(x, turns, s, plane, i, k, h, d, step, meets_fixed)``: the rotations of step `k` applied to A,
+    where the rows of pair `i` meet the columns of pair i + d, i + d + step, ...; pair 0, which has the column
+    that is in no diagonal, meets pair `i` if `meets_fixed`.
     """
-    facts, (place, get, put) = config.dtype_facts, _places(config.dtype_facts)
+    facts, (*_, get, put) = config.dtype_facts, _places(config.dtype_facts)
     REALS, COMPLEX, real, int32 = (
         facts.reals_per_element,
         facts.is_complex,
         ptx.REALS[facts.real],
         ptx.types.int32,
     )
-    pair, turn = pair_of(), turner(facts)
+    pair, turn, select = pair_of(), turner(facts), ptx.select
 
     @device_function
-    def sign(i, j):
-        return real(1) if i >= j else real(-1)
+    def turn_block(x, s, plane, pp, pq, qp, qq, first, crossed, second, c, re, im, c_j, re_j, im_j):
+        get(x, 0, s, pp, plane, first)
+        get(x, REALS, s, pq, plane, crossed)
+        get(x, 2 * REALS, s, qp, plane, -crossed)
+        get(x, 3 * REALS, s, qq, plane, second)
+        turn(x, 0, REALS, c_j, re_j, im_j)
+        turn(x, 2 * REALS, 3 * REALS, c_j, re_j, im_j)
+        turn(x, 0, 2 * REALS, c, re, -im)
+        turn(x, REALS, 3 * REALS, c, re, -im)
+        put(s, pp, plane, x, 0, first)
+        put(s, pq, plane, x, REALS, crossed)
+        put(s, qp, plane, x, 2 * REALS, -crossed)
+        put(s, qq, plane, x, 3 * REALS, second)
 
     @device_function
-    def update(x, turns, s, plane, i, k, h, ld, d, step):
-        m, c, re, im = int32(h + h), turns[i], turns[h + i], real(0)
+    def update(x, turns, s, plane, i, k, h, d, step, meets_fixed):
+        m, others, c, re, im = int32(h + h), int32(h - 1), turns[i], turns[h + i], real(0)
         if COMPLEX:
             im = turns[h + h + i]
         p, q = pair(i, k, m)
-        while d + d < h or (d + d == h and i < d):
+        while d + d < others or (d + d == others and i <= d):
+            # rows p and q, columns p_j and q_j: distances d or others - d, and i + j or m - 1 - i - j
             j = int32(i + d)
-            if j >= h:
-                j = int32(j - h)
+            is_back, distance = j >= h, d
+            if is_back:
+                j, distance = int32(j - others), int32(others - d)
+            p_j, q_j = pair(j, k, m)
+            is_near, across = i + j < h, int32(i + j)
+            start = int32(distance * m)
+            far = int32(select(is_near, across, int32(m - 1 - across)) * m)
+            pp, qq = int32(start + select(is_back, p_j, p)), int32(start + select(is_back, q, q_j))
+            pq, qp = int32(far + select(is_near, q_j, p)), int32(far + select(is_near, q, p_j))
             c_j, re_j, im_j = turns[j], turns[h + j], real(0)
             if COMPLEX:
                 im_j = turns[h + h + j]
-            p_j, q_j = pair(j, k, m)
-            pp, pq, qp, qq = (
-                place(p, p_j, h, ld),
-                place(p, q_j, h, ld),
-                place(q, p_j, h, ld),
-                place(q, q_j, h, ld),
-            )
-            get(x, 0, s, pp, plane, sign(p, p_j))
-            get(x, REALS, s, pq, plane, sign(p, q_j))
-            get(x, 2 * REALS, s, qp, plane, sign(q, p_j))
-            get(x, 3 * REALS, s, qq, plane, sign(q, q_j))
-            turn(x, 0, REALS, c_j, re_j, im_j)
-            turn(x, 2 * REALS, 3 * REALS, c_j, re_j, im_j)
-            turn(x, 0, 2 * REALS, c, re, -im)
-            turn(x, REALS, 3 * REALS, c, re, -im)
-            put(s, pp, plane, x, 0, sign(p, p_j))
-            put(s, pq, plane, x, REALS, sign(p, q_j))
-            put(s, qp, plane, x, 2 * REALS, sign(q, p_j))
-            put(s, qq, plane, x, 3 * REALS, sign(q, q_j))
+            first, crossed = real(1) if is_back else real(-1), real(1) if is_near else real(-1)
+            turn_block(x, s, plane, pp, pq, qp, qq, first, crossed, -first, c, re, im, c_j, re_j, im_j)
             d = int32(d + step)
+        if meets_fixed:
+            # rows m - 1 and k
+            c_0, re_0, im_0, last, start = turns[0], turns[h], real(0), int32(h * m), int32(i * m)
+            if COMPLEX:
+                im_0 = turns[h + h]
+            pp, pq, qp, qq = int32(last + p), int32(last + q), int32(start + k), int32(start + q)
+            one = real(1)
+            turn_block(x, s, plane, pp, pq, qp, qq, one, one, one, c_0, re_0, im_0, c, re, im)
+
+    return update
+
+
+def _squares(facts) -> Callable:
+    """``square(s, plane, h, thread, lanes)``: the sum of squares of a thread's elements of A, without the
+    diagonal.
+    """
+    REALS, real, int32, quotient = (
+        facts.reals_per_element,
+        ptx.REALS[facts.real],
+        ptx.types.int32,
+        ptx.quotient,
+    )
 
     @device_function
-    def square(s, plane, i, k, h, ld, d, step):
-        m, total = int32(h + h), real(0)
-        p, q = pair(i, k, m)
-        while d + d < h or (d + d == h and i < d):
-            j = int32(i + d)
-            if j >= h:
-                j = int32(j - h)
-            p_j, q_j = pair(j, k, m)
+    def square(s, plane, h, thread, lanes):
+        m, total, number = int32(h + h), real(0), int32(thread)
+        while number < h * (m - 1):
+            distance = int32(quotient(number, int32(m - 1)))
+            at = int32(number + m + distance)
             for part in range(REALS):
-                x, y = s[place(p, p_j, h, ld) + part * plane], s[place(p, q_j, h, ld) + part * plane]
-                z, u = s[place(q, p_j, h, ld) + part * plane], s[place(q, q_j, h, ld) + part * plane]
-                total += x * x + y * y + z * z + u * u
-            d = int32(d + step)
+                x = s[at + part * plane]
+                total += x * x
+            number = int32(number + lanes)
         return total
 
-    return update, square
+    return square
 
 
 def _vector_turner(config: JacobiEigh) -> Callable:
     """``turn_vectors(x, turns, v, plane, i, k, h, row, end)``: the rotation of pair `i` of step `k` applied
     to rows of V, several under way at a time.
     """
-    facts, (_, get, put) = config.dtype_facts, _places(config.dtype_facts)
+    facts, (*_, get, put) = config.dtype_facts, _places(config.dtype_facts)
     REALS, COMPLEX, real, int32 = (
         facts.reals_per_element,
         facts.is_complex,
@@ -411,10 +439,10 @@ def _vector_turner(config: JacobiEigh) -> Callable:
 
 
 def _finisher(config: JacobiEigh) -> Callable:
-    """``finish(turns, s, v, plane, back, w, w_step, out, v_rs, v_cs, vectors, n, rows, h, ld, thread,
+    """``finish(turns, s, v, plane, back, w, w_step, out, v_rs, v_cs, vectors, n, rows, h, thread,
     lanes)``: eigenvalues times `back` in ascending order, and their vectors; NaN where `back` is none.
     """
-    facts, (place, _, _) = config.dtype_facts, _places(config.dtype_facts)
+    facts, (place, *_) = config.dtype_facts, _places(config.dtype_facts)
     REALS, real, int32, int64 = (
         facts.reals_per_element,
         ptx.REALS[facts.real],
@@ -424,10 +452,10 @@ def _finisher(config: JacobiEigh) -> Callable:
     offset, quotient, sync, LDV = ptx.offset, ptx.quotient, barrier(config.TEAM), config.ldv
 
     @device_function
-    def sort(values, order, s, is_bad, n, h, ld, thread, lanes):
+    def sort(values, order, s, is_bad, n, h, thread, lanes):
         i = int32(thread)
         while i < n:
-            values[i] = real(i) if is_bad else s[place(i, i, h, ld)]
+            values[i] = real(i) if is_bad else s[place(i, i, h)]
             i = int32(i + lanes)
         sync()
         i = int32(thread)
@@ -442,10 +470,10 @@ def _finisher(config: JacobiEigh) -> Callable:
         sync()
 
     @device_function
-    def finish(turns, s, v, plane, back, w, w_step, out, v_rs, v_cs, vectors, n, rows, h, ld, thread, lanes):
+    def finish(turns, s, v, plane, back, w, w_step, out, v_rs, v_cs, vectors, n, rows, h, thread, lanes):
         m, is_bad = int32(h + h), back != back
         order, unit = offset(turns, m), back if is_bad else real(1)
-        sort(turns, order, s, is_bad, n, h, ld, thread, lanes)
+        sort(turns, order, s, is_bad, n, h, thread, lanes)
         i = int32(thread)
         while i < rows:
             w[i * w_step] = turns[int32(order[i])] * back
@@ -464,11 +492,11 @@ def _finisher(config: JacobiEigh) -> Callable:
 
 
 def _sweeper(config: JacobiEigh) -> Callable:
-    """``sweep(out, x, turns, s, plane, v, plane_v, vectors, n, h, ld, i, group, groups)``: a rotation of each
+    """``sweep(out, x, turns, s, plane, v, plane_v, vectors, n, h, i, group, groups)``: a rotation of each
     two columns. Threads of a group have a pair each; those of a group from `groups` on do nothing.
     """
     facts, int32 = config.dtype_facts, ptx.types.int32
-    rotate, (update, _), turn_vectors = _rotations(config), _blocks(config), _vector_turner(config)
+    rotate, update, turn_vectors = _rotations(config), _updater(config), _vector_turner(config)
     sync, offset, quotient, TURN = (
         barrier(config.TEAM),
         ptx.offset,
@@ -477,25 +505,29 @@ def _sweeper(config: JacobiEigh) -> Callable:
     )
 
     @device_function
-    def sweep(out, x, turns, s, plane, v, plane_v, vectors, n, h, ld, i, group, groups):
+    def sweep(out, x, turns, s, plane, v, plane_v, vectors, n, h, i, group, groups):
         m, is_here = int32(h + h), group < groups
-        d = int32(group + 1) if is_here else h
+        d = int32(group + 1) if is_here and i > 0 else h
+        # pair 0 is of the group that has the least to do
+        least = int32((h - 1) >> 1)
+        least = int32(least - quotient(least, groups) * groups)
+        meets_fixed = is_here & (i > 0) & (group == least)
         # rows of V: the first group has none where there are enough others
         apart = int32(1) if groups > APART else int32(0)
         share = int32(quotient(int32(n + groups - apart - 1), int32(groups - apart)))
         row = int32((group - apart) * share)
         end = int32(min(row + share, n)) if is_here and group >= apart and vectors != 0 else row
         if group == 0 and is_here:
-            rotate(out, x, turns, s, plane, i, int32(0), h, ld)
+            rotate(out, x, turns, s, plane, i, int32(0), h)
         sync()
         k = int32(0)
         while k < m - 1:
             now = offset(turns, int32((k & 1) * TURN * h))
-            update(x, now, s, plane, i, k, h, ld, d, groups)
+            update(x, now, s, plane, i, k, h, d, groups, meets_fixed)
             sync()
             if group == 0 and is_here and k < m - 2:
                 following = offset(turns, int32((1 - (k & 1)) * TURN * h))
-                rotate(out, x, following, s, plane, i, int32(k + 1), h, ld)
+                rotate(out, x, following, s, plane, i, int32(k + 1), h)
             turn_vectors(x, now, v, plane_v, i, k, h, row, end)
             sync()
             k = int32(k + 1)
@@ -508,14 +540,14 @@ def _build(config: JacobiEigh):
     REALS, real, UNIT = facts.reals_per_element, ptx.REALS[facts.real], facts.unit_roundoff
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     quotient, first_lane, grid_dependency_wait = ptx.quotient, ptx.first_lane, ptx.grid_dependency_wait
-    load, scale, scales, sweep, finish = (
+    load, scale, scales, sweep, square, finish = (
         _loader(config),
         _scaler(config),
         scaler(facts),
         _sweeper(config),
+        _squares(facts),
         _finisher(config),
     )
-    _, square = _blocks(config)
     total, largest = team_sum(TEAM), team_max(TEAM)
     IS_WARP, RESIDENT, HELD, ORDER, LDV = (
         TEAM <= WARP,
@@ -524,7 +556,7 @@ def _build(config: JacobiEigh):
         config.ORDER,
         config.ldv,
     )
-    IS_FIXED, PLANE = RESIDENT and not IS_WARP, (ORDER + 2) * (ORDER // 2)
+    IS_FIXED, PLANE = RESIDENT and not IS_WARP, (ORDER // 2 + 1) * ORDER
 
     def jacobi_eigh(
         a,
@@ -555,8 +587,8 @@ def _build(config: JacobiEigh):
             team, thread = int32(quotient(t, lanes)), int32(t & (lanes - 1))
             matrix = matrix * quotient(int32(DIM), lanes) + team
         m = int32(n + (n & 1))
-        h, ld = int32(m >> 1), int32(m + 2)
-        plane, plane_v = int32(ld * h), int32(n * LDV)
+        h = int32(m >> 1)
+        plane, plane_v = int32((h + 1) * m), int32(n * LDV)
         if IS_FIXED:  # constants, which take no arithmetic
             plane, plane_v = int32(PLANE), int32(ORDER * LDV)
         groups, group = int32(quotient(lanes, h)), int32(quotient(thread, h))
@@ -571,11 +603,11 @@ def _build(config: JacobiEigh):
 
         # (2) A of about one; its norm
         a = offset(a, matrix * stride_a * REALS)
-        most = load(x, s, plane, own, plane_v, vectors, a, a_rs, a_cs, n, rows, conj, h, ld, thread, lanes)
+        most = load(x, s, plane, own, plane_v, vectors, a, a_rs, a_cs, n, rows, conj, h, thread, lanes)
         most = largest(most, partials, t, lanes)
         scales(out, most)
         back = out[1] if most < real(float("inf")) else real(float("nan"))
-        scale(out, s, plane, out[0], h, ld, thread, lanes)
+        scale(out, s, plane, out[0], h, thread, lanes)
         off = total(out[1], partials, t, lanes)
         enough = total(out[0], partials, t, lanes) * real(UNIT * UNIT)
 
@@ -584,15 +616,14 @@ def _build(config: JacobiEigh):
         is_left = off > enough
         while number < SWEEPS and (first_lane(is_left) >= 0 if IS_WARP else is_left):
             mine = group if is_left else groups
-            sweep(out, x, turns, s, plane, own, plane_v, vectors, n, h, ld, i, mine, groups)
-            d = int32(group + 1) if group < groups else h
-            off = total(square(s, plane, i, int32(m - 2), h, ld, d, groups), partials, t, lanes)
+            sweep(out, x, turns, s, plane, own, plane_v, vectors, n, h, i, mine, groups)
+            off = total(square(s, plane, h, thread, lanes), partials, t, lanes)
             is_left = is_left & (off > enough)
             number = int32(number + 1)
 
         # (4) the results
         w, v = offset(w, matrix * stride_w), offset(v, matrix * stride_v * REALS)
-        finish(turns, s, own, plane_v, back, w, w_step, v, v_rs, v_cs, vectors, n, rows, h, ld, thread, lanes)
+        finish(turns, s, own, plane_v, back, w, w_step, v, v_rs, v_cs, vectors, n, rows, h, thread, lanes)
         if thread == 0 and matrix < count:
             info[matrix * stride_info] = n if is_left or back != back else int32(0)
 
