@@ -1,7 +1,7 @@
-"""Write the tables and figures of the papers' pages from `tuning/papers/results`.
+"""Write the tables and figures of the papers' pages from the results of studies and of benchmarks.
 
-``python docs/make_papers.py`` after new results; the figures need Matplotlib. Between the markers of a page
-stand the tables of one script, of all devices that have results.
+``python docs/make_papers.py`` after new results; the figures need Matplotlib. Markers of a page surround the
+tables of one script of `tuning/papers`, or of a table of `paper_tables`, of all devices that have results.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(Path(__file__).resolve().parent / "figures"))
 
-from rich.table import Table
+from paper_tables import FILES, markdown
 
 from pyblasgpu.types import DTYPES
 from tuning.papers import atlas, cache_edge, kblas, kblas_figure9, kurzak_timed, li, matsumoto, steinsland
@@ -41,7 +42,12 @@ def results_of(study: Study) -> list[dict[str, Any]]:
 
 def page(text: str) -> str:
     """A page with its tables as they are now."""
-    return MARKED.sub(lambda match: match[1] + "\n".join(section(STUDIES[match[2]])) + match[3], text)
+    return MARKED.sub(lambda match: match[1] + "\n".join(lines_of(match[2])) + match[3], text)
+
+
+def lines_of(name: str) -> Iterator[str]:
+    """The lines between the markers of this name."""
+    yield from section(STUDIES[name]) if name in STUDIES else (*FILES[name](), "")
 
 
 def section(study: Study) -> Iterator[str]:
@@ -62,14 +68,6 @@ def by_commit(made: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for commit in dict.fromkeys(commits):
         rows = [row for row, of in zip(made["results"], commits, strict=True) if of == commit]
         yield {**made, "commit": commit, "results": rows}
-
-
-def markdown(table: Table) -> Iterator[str]:
-    """The lines of a table."""
-    yield "| " + " | ".join(str(column.header) for column in table.columns) + " |"
-    yield "|---" * len(table.columns) + "|"
-    for row in zip(*(column.cells for column in table.columns), strict=True):
-        yield "| " + " | ".join(map(str, row)) + " |"
 
 
 def _figures(study: Study, recorded: list[dict[str, Any]]) -> list[Any]:

@@ -99,7 +99,8 @@ OLD = {
 NEW = {
     "device": "a card",
     "date": "2026-11-25",
-    "results": [record(3.0, 1.5), record(8.0, variant="RUNN")],
+    "commit": "abcdef0123",
+    "results": [record(3.0, 1.5, cublas_out_of_place_tflops=4.0), record(8.0, variant="RUNN")],
 }
 OTHER = {
     "device": "another",
@@ -109,8 +110,9 @@ OTHER = {
 
 
 def test_the_newest_of_square_calls_counts():
+    card, another = (Call("dtrmm", name, 512) for name in ("a card", "another"))
     rates = kblas_figure7.rates([NEW, OLD, OTHER, {"device": "x", "results": [[1.0]]}])
-    assert rates == {Call("dtrmm", "a card", 512): (3.0, 1.5), Call("dtrmm", "another", 512): (4.0, None)}
+    assert rates == {card: (3.0, 1.5, 4.0, "abcdef0"), another: (4.0, None, None, "None")}
 
 
 def test_table_and_figures(tmp_path, capsys):
@@ -120,5 +122,5 @@ def test_table_and_figures(tmp_path, capsys):
     files = map(str, sorted(tmp_path.glob("*.json")))
     assert kblas_figure7.main([*files, "--dtype", "d", "--out", str(tmp_path / "out")]) == 0
     text = capsys.readouterr().out
-    assert "3.0 (2.00)" in text and "another" in text
+    assert "3.0 (2.00, 0.75)" in text and "abcdef0" in text and "another" in text
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["kblas_figure7_dtrmm.svg"]

@@ -30,9 +30,9 @@ def test_the_tables_are_those_of_the_results(papers, path):
     assert papers.page(text) == text
 
 
-def test_each_study_has_a_place_on_one_page(papers):
+def test_each_table_has_a_place_on_one_page(papers):
     names = [name for path in PAGES for _, name, _ in papers.MARKED.findall(path.read_text())]
-    assert sorted(names) == sorted(papers.STUDIES)
+    assert sorted(names) == sorted([*papers.STUDIES, *papers.FILES])
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)

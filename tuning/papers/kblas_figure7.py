@@ -19,14 +19,14 @@ if __name__ == "__main__":
 
 from rich.table import Table
 
-from pyblasgpu.bench.command import RESULTS
+from pyblasgpu.bench.command import OUT_OF_PLACE, RESULTS
 from pyblasgpu.terminal import console, guarded
 from pyblasgpu.types import DTYPES
 from tuning.papers.study import Figure, draw, names_in
 
 __all__ = ["Call", "figures", "main", "rates", "table"]
 
-WIDTH = 130
+WIDTH = 190
 VARIANT = "LLNN"
 ROUTINES = ("trmm", "trsm")
 
@@ -40,10 +40,12 @@ class Call(NamedTuple):
 
 
 class Rate(NamedTuple):
-    """TFLOP/s of this library and of cuBLAS."""
+    """TFLOP/s of this library and of cuBLAS, whose TRMM is in place and out of place; and the commit."""
 
     ours: float
     vendor: float | None
+    out_of_place: float | None
+    commit: str
 
 
 def rates(documents: Iterable[Mapping[str, Any]]) -> dict[Call, Rate]:
@@ -53,7 +55,8 @@ def rates(documents: Iterable[Mapping[str, Any]]) -> dict[Call, Rate]:
         for record in document.get("results", ()):
             if isinstance(record, Mapping) and _is_square(record):
                 call = Call(record["dtype"] + record["routine"], document["device"], record["n"])
-                found[call] = Rate(record["tflops"], record.get("cublas_tflops"))
+                vendor, out_of_place = record.get("cublas_tflops"), record.get(OUT_OF_PLACE)
+                found[call] = Rate(record["tflops"], vendor, out_of_place, str(document.get("commit"))[:7])
     return found
 
 
@@ -63,20 +66,24 @@ def _is_square(record: Mapping[str, Any]) -> bool:
 
 
 def table(found: Mapping[Call, Rate], letters: Sequence[str]) -> Table:
-    """A routine and device a row, an order a column: TFLOP/s, and in brackets the ratio to cuBLAS."""
+    """A routine and device a row, an order a column: TFLOP/s, in brackets ratios; then commits."""
     orders = sorted({call.n for call in found})
-    made = Table("", "device", *map(str, orders), title="TRMM and TRSM by device, TFLOP/s (of cuBLAS)")
+    title = "TRMM and TRSM by device, TFLOP/s (of cuBLAS in place, of cuBLAS out of place)"
+    made = Table("", "device", *map(str, orders), "measured at", title=title)
     for letter, routine in ((letter, routine) for routine in ROUTINES for letter in letters):
         name = letter + routine
         for device in sorted({call.device for call in found if call.routine == name}):
-            made.add_row(name, device, *[_shown(found.get(Call(name, device, n))) for n in orders])
+            row = [found.get(Call(name, device, n)) for n in orders]
+            commits = dict.fromkeys(rate.commit for rate in row if rate)
+            made.add_row(name, device, *map(_shown, row), ", ".join(commits))
     return made
 
 
 def _shown(rate: Rate | None) -> str:
     if rate is None:
         return ""
-    return f"{rate.ours:.1f}" + (f" ({rate.ours / rate.vendor:.2f})" if rate.vendor else "")
+    ratios = [f"{rate.ours / rival:.2f}" for rival in (rate.vendor, rate.out_of_place) if rival]
+    return f"{rate.ours:.1f}" + (f" ({', '.join(ratios)})" if ratios else "")
 
 
 def figures(found: Mapping[Call, Rate], letters: Sequence[str]) -> list[Figure]:

@@ -1,0 +1,151 @@
+"""Tables of the papers' pages from files that are no study's own: benchmarks, counters, the processor, LU."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from pyblasgpu.types import DTYPES
+from tuning.papers import kblas_figure7
+
+__all__ = ["FILES", "markdown", "moved", "traffic_runs"]
+
+ROOT = Path(__file__).resolve().parents[2]
+BENCHMARKS = ROOT / "benchmarks" / "results"
+STUDIES = ROOT / "tuning" / "papers" / "results"
+READ, WRITTEN, L2 = "dram__bytes_read.sum", "dram__bytes_write.sum", "lts__t_bytes.sum"
+#: Rows of the traffic: routine and side, and what the page calls them.
+SIDES = {
+    ("trmm", "ours"): "TRMM, this library",
+    ("trmm", "cuBLAS"): "TRMM, cuBLAS in place",
+    ("trmm", "out-of-place"): "TRMM, cuBLAS out of place",
+    ("gemm", "ours"): "GEMM, this library",
+    ("gemm", "cuBLAS"): "GEMM, cuBLAS",
+}
+#: Ratios of the sums of both directions.
+SHARES = {
+    "TRMM of GEMM, this library": (("trmm", "ours"), ("gemm", "ours")),
+    "cuBLAS's TRMM out of place of ours": (("trmm", "out-of-place"), ("trmm", "ours")),
+}
+
+
+def markdown_rows(heads: Iterable[Any], rows: Iterable[Iterable[Any]]) -> Iterator[str]:
+    """The lines of a table."""
+    names = list(map(str, heads))
+    yield f"| {' | '.join(names)} |"
+    yield "|---" * len(names) + "|"
+    yield from (f"| {' | '.join(map(str, row))} |" for row in rows)
+
+
+def markdown(table: Table) -> Iterator[str]:
+    """The lines of a table that a script prints."""
+    rows = zip(*(column.cells for column in table.columns), strict=True)
+    yield from markdown_rows((column.header for column in table.columns), rows)
+
+
+def generations() -> Iterator[str]:
+    """KBLAS's Figure 7: of each call the newest measurement, and the commits of a row."""
+    documents = (json.loads(path.read_text()) for path in sorted(BENCHMARKS.glob("*/*.json")))
+    made = kblas_figure7.table(kblas_figure7.rates(documents), list(DTYPES))
+    yield from ("", f"{made.title}:", "", *markdown(made), "")
+
+
+def traffic_runs() -> list[dict[str, Any]]:
+    """What counted the traffic of TRMM and GEMM, a device each, the newest last."""
+    runs = (json.loads(path.read_text()) for path in BENCHMARKS.glob("*/*-counters.json"))
+    return sorted(runs, key=lambda run: str(run["date"]))
+
+
+def moved(run: dict[str, Any]) -> dict[tuple[str, str, str, int], tuple[float, float]]:
+    """Bytes that DRAM reads and writes, by dtype, routine, side and order."""
+    return {
+        (row["dtype"], row["routine"], row["of"], row["n"]): (row["counted"][READ], row["counted"][WRITTEN])
+        for row in run["results"]
+    }
+
+
+def traffic() -> Iterator[str]:
+    """KBLAS's Figures 2 and 4."""
+    for run in traffic_runs():
+        each = moved(run)
+        orders, letters = (list(dict.fromkeys(key[at] for key in each)) for at in (3, 0))
+        yield from ("", f"MB read + written, {run['device']}, at {run['commit'][:7]}:", "")
+        rows: list[list[str]] = []
+        for letter in letters:
+            for side, label in SIDES.items():
+                cells = (" + ".join(map(_megabytes, each[(letter, *side, n)])) for n in orders)
+                rows.append([letter, label, *cells])
+            for label, (left, right) in SHARES.items():
+                ratios = (sum(each[(letter, *left, n)]) / sum(each[(letter, *right, n)]) for n in orders)
+                rows.append([letter, label, *(f"{ratio:.2f}" for ratio in ratios)])
+        yield from markdown_rows(("", "", *orders), rows)
+    yield ""
+
+
+def _megabytes(count: float) -> str:
+    megabytes = count / 1e6
+    return f"{megabytes:.1f}" if megabytes < 10 else f"{megabytes:.0f}"
+
+
+def rasters() -> Iterator[str]:
+    """GB of a product by raster: what DRAM reads, and what passes L2."""
+    for path in sorted(BENCHMARKS.glob("*/*-counters-raster.json")):
+        run = json.loads(path.read_text())
+        counted = {(row["dtype"], row["of"]): row["counted"] for row in run["results"]}
+        letters, sides = (list(dict.fromkeys(key[at] for key in counted)) for at in (0, 1))
+        yield from ("", f"{run['device']}, at {run['commit'][:7]}:", "")
+        rows = [
+            [f"{letter}gemm, {label}", *(f"{counted[letter, side][name] / 1e9:.1f}" for side in sides)]
+            for letter in letters
+            for label, name in (("DRAM", READ), ("L2", L2))
+        ]
+        yield from markdown_rows(("", *(side.removeprefix("raster=") for side in sides)), rows)
+    yield ""
+
+
+def processor() -> Iterator[str]:
+    """The kernels of processors: shares of the peak, and ratios to OpenBLAS."""
+    for path in sorted(STUDIES.glob("*/cpu.json")):
+        results = json.loads(path.read_text())["results"]
+        cells = {(row["dtype"] + row["routine"], row["n"]): row for row in results}
+        calls, orders = (list(dict.fromkeys(key[at] for key in cells)) for at in (0, 1))
+        rows = ([call, *(_share(cells[call, n]) for n in orders)] for call in calls)
+        yield from ("", *markdown_rows(("routine", *(f"n = {n}" for n in orders)), rows))
+    yield ""
+
+
+def _share(row: dict[str, Any]) -> str:
+    return f"{row['numba'] / row['peak']:.2f}, {row['numba'] / row['scipy']:.2f}"
+
+
+def block_lu() -> Iterator[str]:
+    """Li's block LU with each library's products."""
+    runs = (json.loads(path.read_text()) for path in STUDIES.glob("*/li_lu.json"))
+    rows = [
+        [
+            f"{row['dtype']} {row['n']}",
+            row["columns"],
+            run["device"],
+            *(f"{row[name]:.1f}" for name in ("ms", "cublas_ms")),
+            *(f"{row[name]:.2f}" for name in ("tflops", "cublas_tflops")),
+            run["commit"][:7],
+        ]
+        for run in sorted(runs, key=lambda run: run["device"], reverse=True)
+        for row in run["results"]
+    ]
+    heads = "order | BS | card | ms, our products | cuBLAS's | TFLOP/s, our products | cuBLAS's | measured at"
+    yield from ("", *markdown_rows(heads.split(" | "), rows), "")
+
+
+#: Tables by the name that a page's marker has.
+FILES = {
+    "kblas_figure7": generations,
+    "kblas_traffic": traffic,
+    "rasters": rasters,
+    "processor": processor,
+    "li_lu": block_lu,
+}
