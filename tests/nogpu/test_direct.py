@@ -207,6 +207,9 @@ LINALG = {
     "lu_factor": ((A,), 40),
     "lu_solve": (((A, PIV), X), 45),
     "solve_triangular": ((A, X), 20),
+    "det": ((A,), 40),
+    "slogdet": ((A,), 40),
+    "qr": ((A,), 65),
 }
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from ...cpu.scipy import cholesky as cpu_cholesky
 from ...cpu.scipy import lu as cpu_lu
+from ...cpu.scipy import qr as cpu_qr
 from ...cpu.scipy.level3 import broadcast_matrices
 from ...cpu.scipy.values import has_finite_diagonal
 from ...frontend.calls.direct import order_on_processor, scipys
@@ -27,7 +28,15 @@ from ...types import Dtype, Trans, Uplo
 from ..lapack.call import AfterOverwriting
 from .condition import estimate_inverse_norms
 
-__all__ = ["InverseNorms", "invert_definite", "invert_general", "solve_definite", "solve_general"]
+__all__ = [
+    "InverseNorms",
+    "invert_definite",
+    "invert_general",
+    "orthogonal_from",
+    "reflectors_of",
+    "solve_definite",
+    "solve_general",
+]
 
 
 def solve_general(
@@ -224,6 +233,24 @@ class _InOrder:
         for launches, chosen in self._steps:
             if launches is not None:
                 launches.run([pointers[index] for index in chosen], *scalars, stream=stream)
+
+
+def reflectors_of(a: np.ndarray, dtype: Dtype) -> tuple[Any, Any] | None:
+    """Return the reflectors of a host matrix, and their factors; None where it is not for the processor."""
+    if not _is_small((a,), dtype):
+        return None
+    factors, tau = np.array(a, order="F"), np.empty((min(a.shape), 1), a.dtype)
+    cpu_qr.geqrf(tau, factors)
+    return factors, tau[:, 0]
+
+
+def orthogonal_from(factors: np.ndarray, tau: np.ndarray, dtype: Dtype, overwrite: bool) -> Any | None:
+    """Return Q from reflectors as of `reflectors_of`, and None where that does."""
+    if not _is_small((factors,), dtype):
+        return None
+    q = factors if overwrite and factors.flags.f_contiguous else np.array(factors, order="F")
+    cpu_qr.orgqr(tau[:, None], q)
+    return q
 
 
 def _run(

@@ -17,6 +17,7 @@ from .arrays import Arrays, taken
 from .checks import check_values
 from .cholesky_qr import cholesky_qr, is_tall
 from .docs import LINALG
+from .host import orthogonal_from, reflectors_of
 
 __all__ = ["orthogonal_of", "qr", "qr_multiply"]
 
@@ -247,6 +248,10 @@ def _factored(
 ) -> tuple[Any, Any, tuple[Any, ...]]:
     """The reflectors of matrices, their factors, and the order of columns if `pivoted`."""
     matrix = arrays.cast(matrix)
+    if arrays.library.host and not (pivoted or overwrite or lwork is not None):
+        small = reflectors_of(matrix, arrays.dtype)
+        if small is not None:
+            return *small, ()
     if not pivoted:
         factors, tau, _, _ = lapack.geqrf(matrix, lwork, overwrite)
         return factors, tau, ()
@@ -262,8 +267,8 @@ def orthogonal_of(arrays: Arrays, factors: Any, tau: Any, is_full: bool) -> Any:
         factors, overwrite = factors[..., :m], not batch
     elif is_full and m > n:
         factors = _with_columns(arrays, factors, (*batch, m, m - n))
-    q, _, _ = lapack.orgqr(factors, tau, overwrite_a=overwrite)
-    return q
+    q = orthogonal_from(factors, tau, arrays.dtype, overwrite) if arrays.library.host else None
+    return lapack.orgqr(factors, tau, overwrite_a=overwrite)[0] if q is None else q
 
 
 def _with_columns(arrays: Arrays, matrix: Any, shape: tuple[int, ...]) -> Any:
