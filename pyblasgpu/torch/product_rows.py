@@ -135,9 +135,8 @@ class Trsm(rows.Trsm, Operator):
 
     @staticmethod
     def compute(out, a, b, alpha, left, lower, unit):
-        out.copy_(b)
         flags = {"side": "L" if left else "R", "lower": lower, "unit_diag": unit}
-        pb.trsm(a, out, alpha=alpha, out=out, **flags, **where_computed(out))
+        pb.trsm(a, b, alpha=alpha, out=out, **flags, **where_computed(out))
 
 
 gemm, gemmtr, rank_k, symm = register(Gemm), register(Gemmtr), register(RankK), register(Symm)
