@@ -17,7 +17,10 @@ ORIGINALS = {
         *("lu_solve", "lu", "get_blas_funcs", "get_lapack_funcs"),
     )
 }
-NUMPYS = {name: getattr(np.linalg, name) for name in ("cholesky", "solve", "inv", "det", "slogdet", "qr")}
+NUMPYS = {
+    name: getattr(np.linalg, name)
+    for name in ("cholesky", "solve", "inv", "det", "slogdet", "qr", "eigh", "eigvalsh", "svd")
+}
 
 
 @pytest.fixture(autouse=True)

@@ -80,9 +80,28 @@ def qr(a: np.ndarray[Any, Any], mode: str = "reduced") -> Any:
     if mode in ("r", "raw"):
         (factors, tau), r = linalg.qr(a, mode="raw", check_finite=False)
         return np.ascontiguousarray(r) if mode == "r" else (factors.swapaxes(-1, -2), tau)
-    factors = tuple(np.ascontiguousarray(each) for each in linalg.qr(a, mode=mode, check_finite=False))
-    kind: Any = type(np.linalg.qr(np.eye(1)))
-    return factors if kind is tuple else kind(*factors)
+    return _as_numpys("qr", *map(np.ascontiguousarray, linalg.qr(a, mode=mode, check_finite=False)))
 
 
-FUNCTIONS = cholesky, solve, inv, slogdet, det, qr
+def eigh(a: np.ndarray[Any, Any], UPLO: str = "L") -> Any:
+    w, v = linalg.eigh(a, UPLO=UPLO)
+    return _as_numpys("eigh", w, np.ascontiguousarray(v))
+
+
+def eigvalsh(a: np.ndarray[Any, Any], UPLO: str = "L") -> Any:
+    return linalg.eigvalsh(a, UPLO=UPLO)
+
+
+def svd(a: np.ndarray[Any, Any], full_matrices: bool = True, compute_uv: bool = True) -> Any:
+    if not compute_uv:
+        return linalg.svdvals(a)
+    return _as_numpys("svd", *map(np.ascontiguousarray, linalg.svd(a, full_matrices)))
+
+
+def _as_numpys(name: str, *results: Any) -> Any:
+    """The results of a function in the class of NumPy's, a tuple in older releases."""
+    kind: Any = type(getattr(np.linalg, name)(np.eye(1)))
+    return results if kind is tuple else kind(*results)
+
+
+FUNCTIONS = cholesky, solve, inv, slogdet, det, qr, eigh, eigvalsh, svd

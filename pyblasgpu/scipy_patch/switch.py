@@ -84,7 +84,8 @@ def patch_scipy(
         See `backend_status`. By default, and with 'auto', nothing is replaced where there is no GPU.
         'cpu' takes all calls through this library to SciPy's BLAS, which is for tests.
     numpy : bool, default False
-        Replace ``numpy.linalg.cholesky``, ``solve``, ``inv``, ``det`` and ``slogdet``, too.
+        Replace ``numpy.linalg.cholesky``, ``solve``, ``inv``, ``det``, ``slogdet`` and ``qr``, and of
+        stacks ``eigh``, ``eigvalsh`` and ``svd``, too.
 
     Returns
     -------

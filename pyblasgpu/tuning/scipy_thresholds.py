@@ -41,7 +41,10 @@ TIMED: dict[str, tuple[float, tuple[str, ...], tuple[str, ...]]] = {
     "inv": (1, ("inv",), ("inverse",)),
     "lu_factor": (1, ("lu_factor", "lu", "det", "slogdet"), ("lu",)),
     "qr": (1, ("qr",), ("qr",)),
+    "eigh of a stack": (1, ("eigh", "eigvalsh"), ()),
+    "svd of a stack": (1, ("svd",), ()),
 }
+STACK = 512  # matrices of a stack, each of an eighth of the order: as much work as one of it
 
 Call = Callable[[], Any]
 #: Takes a call's name, the order, and the seconds without and with the patch.
@@ -49,7 +52,8 @@ Say = Callable[[str, int, float, float], None]
 
 
 def calls(n: int) -> Iterator[tuple[str, Call]]:
-    """The calls of `TIMED` with matrices of order n; SciPy's names are looked up when they run."""
+    """The calls of `TIMED` with matrices of order n; SciPy's and NumPy's names are looked up when they
+    run."""
     rng, linalg, blas = np.random.default_rng(n), scipy.linalg, scipy.linalg.blas
     general, right = rng.standard_normal((n, n)), rng.standard_normal((n, n))
     definite = general @ general.T / n + np.eye(n)
@@ -64,6 +68,10 @@ def calls(n: int) -> Iterator[tuple[str, Call]]:
     yield "inv", lambda: linalg.inv(general, **unchecked)
     yield "lu_factor", lambda: linalg.lu_factor(general, **unchecked)
     yield "qr", lambda: linalg.qr(general, mode="economic", **unchecked)
+    order = n // 8
+    stacks = [np.broadcast_to(each[:order, :order], (STACK, order, order)) for each in (definite, general)]
+    yield "eigh of a stack", lambda: np.linalg.eigh(stacks[0])
+    yield "svd of a stack", lambda: np.linalg.svd(stacks[1])
 
 
 def seconds(call: Call) -> float:
@@ -148,7 +156,9 @@ def thresholds(
         Called with a call's name, the order, and the seconds by SciPy and with the patch.
     """
     factors = {name: factor for name, (factor, *_) in TIMED.items()}
-    gains = gains_of(factors, calls, lambda _: patch_scipy(thresholds=0, backend=backend), sizes, say)
+    gains = gains_of(
+        factors, calls, lambda _: patch_scipy(thresholds=0, backend=backend, numpy=True), sizes, say
+    )
     found: dict[str, dict[str, float]] = {"routed_min_size": {}, "routed_function_min_size": {}}
     for name, (_, functions, kinds) in TIMED.items():
         size = min(threshold(gains[name]), MAX_VALUE)

@@ -37,6 +37,40 @@ def test_numpys_functions():
         assert np.linalg.inv is NUMPYS["inv"]
 
 
+STACK = np.stack([A, A @ A, -A])
+NARROW = np.stack([A[:, :4], 2 * A[:, :4]])
+
+
+@pytest.mark.parametrize(
+    ("name", "a", "options"),
+    [
+        ("eigvalsh", STACK, {}),
+        ("eigvalsh", STACK.astype("F"), {"UPLO": "U"}),
+        ("eigh", STACK, {}),
+        ("eigh", STACK, {"UPLO": "U"}),
+        ("svd", STACK, {"compute_uv": False}),
+        ("svd", NARROW, {}),
+        ("svd", NARROW.astype("f"), {"full_matrices": False}),
+    ],
+)
+def test_stacks_of_small_matrices(name, a, options):
+    """Single matrices, and large ones, stay with NumPy."""
+    with taken(numpy=True) as patch:
+        ours = getattr(np.linalg, name)(a, **options)
+        assert patch.calls[name] == 1
+        getattr(np.linalg, name)(a[0], **options)
+        getattr(np.linalg, name)(np.zeros((2, 161, 161)), **options)
+        assert patch.calls[name] == 1
+        with pytest.raises(np.linalg.LinAlgError, match=r"Last 2 dimensions|at least two"):
+            getattr(np.linalg, name)(np.ones(3), **options)
+    theirs = NUMPYS[name](a, **options)
+    assert type(ours) is type(theirs)
+    tolerance = 1e-3 if a.dtype.char in "fF" else 1e-9
+    for one, other in zip(ours, theirs) if isinstance(theirs, tuple) else [(ours, theirs)]:
+        assert one.dtype == other.dtype and one.flags.c_contiguous
+        np.testing.assert_allclose(np.abs(one), np.abs(other), tolerance, tolerance)
+
+
 def singular(*arguments, **options):
     raise np.linalg.LinAlgError("as of a singular matrix")
 

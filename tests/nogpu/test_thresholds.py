@@ -79,7 +79,7 @@ def save(device, **sizes):
 
 
 def test_functions_that_nobody_knows_are_left_out():
-    policy_of_file = policy.merged(reference(), {"routed_function_min_size": {"svd": 7, "inv": 5}})
+    policy_of_file = policy.merged(reference(), {"routed_function_min_size": {"pinv": 7, "inv": 5}})
     assert sizes_of(policy_of_file) == {**sizes_of(reference()), "inv": 5}
 
 
