@@ -29,6 +29,7 @@ from pyblasgpu.types import DTYPES, Diag, Dtype, Uplo
 
 OBLONG = ((65536, 256), (256, 65536), (16384, 1024), (1024, 16384), (200000, 32), (32, 200000))
 ROUTINES = ("gemv_n", "gemv_t", "symv", "ger", "syr", "trmv")
+ROWS = {"gemv_n": "gemv", "gemv_t": "gemv"}  # of the table of routines, where names differ
 MEMORY, MOST_MEMORY = 5 << 30, 9 << 30  # bytes of the data, of complex128 the second
 COPIED = 1 << 30  # bytes whose copy tells the rate
 PASSES, LEAST_CALLS, MOST_CALLS = 5, 4, 200
@@ -49,7 +50,8 @@ class Case(NamedTuple):
     @property
     def nbytes(self) -> int:
         """Bytes that have to be moved."""
-        return TABLE[self.routine].traffic(extents(self.m, self.n)) * self.dtype.itemsize
+        row = TABLE[ROWS.get(self.routine, self.routine)]
+        return row.traffic(extents(self.m, self.n)) * self.dtype.itemsize
 
     @property
     def stride(self) -> int:
