@@ -50,7 +50,7 @@ MORE = {
     "linalg.eigvalsh(q, p)": 90,
     "linalg.svdvals(k)": 30,
     "linalg.pinv(c)": 160,
-    "linalg.pinvh(q)": 150,
+    "linalg.pinvh(q)": 160,
     "linalg.matrix_norm(k, ord=1)": 30,
     "linalg.norm(x)": 40,
     "linalg.cond(g)": 70,

@@ -19,7 +19,7 @@ from ..lapack.eigen import repeated_eigen
 from .arrays import Arrays, taken
 from .checks import broadcast_batches, check_values, host_values
 from .docs import LINALG
-from .standard import eigenpairs, square_order
+from .standard import eigenpairs, of_scipy, square_order
 from .structures import conjugate_transpose, mirrored
 
 __all__ = ["EighResult", "eigh", "eigvalsh"]
@@ -128,9 +128,9 @@ def eigh(
 
     Notes
     -----
-    A stack in host memory goes to a device where that is the backend and kernels have the order; SciPy's
-    LAPACK computes all else there. Results on a device are NaN where a matrix is not finite, or where the
-    iteration does not converge.
+    A stack in host memory goes to a device where that is the backend and kernels have the order; the
+    LAPACK of SciPy, or NumPy's for stacks, computes all else. On a device results are NaN where a matrix
+    is not finite, or where the iteration does not converge.
 
     Examples
     --------
@@ -256,10 +256,14 @@ def _solved(
 ) -> tuple[Any, Any]:
     """Eigenvalues and, unless they are not wanted, eigenvectors."""
     name, passed = problem.name, {"a": a} if b is None else {"a": a, "b": b}
-    if b is None and type(a) is not np.ndarray and problem.is_plain and not (check_finite or overwrite[0]):
-        repeated = repeated_eigen(name, a, problem.low, with_vectors)
-        if repeated is not None:
-            return repeated[:2]
+    if b is None and check_finite is None and problem.is_plain and overwrite == (False, False):
+        if type(a) is not np.ndarray:
+            repeated = repeated_eigen(name, a, problem.low, with_vectors)
+            if repeated is not None:
+                return repeated[:2]
+        found = of_scipy("eigh", a, lower=problem.low, eigvals_only=not with_vectors)
+        if found is not None:
+            return found if with_vectors else (found, None)
     arrays = taken(name, passed)
     flags = [
         arrays.may_overwrite(flag, name, f"overwrite_{argument}", each)

@@ -12,7 +12,7 @@ from ..lapack import names as lapack
 from .arrays import Arrays, taken
 from .checks import check_values
 from .docs import LINALG
-from .standard import matrix_or_stack, singular_triplets, square_order
+from .standard import matrix_or_stack, of_scipy, singular_triplets, square_order
 
 __all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
 
@@ -20,6 +20,8 @@ __all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
 _SUMS = {1: (-2, "max"), -1: (-2, "min"), inf: (-1, "max"), -inf: (-1, "min")}
 #: Norms by singular values.
 _VALUES = {2: "max", -2: "min", "nuc": "sum"}
+#: Norms from which on squares have not underflowed, by the characters of dtypes.
+_LOW = {"f": 1e-12, "F": 1e-12, "d": 1e-140, "D": 1e-140}
 _ORDERS = "fro, nuc, 1, -1, 2, -2, inf, -inf"
 
 _documented = documenting(
@@ -87,6 +89,10 @@ def norm(
     (5.0, 6.0)
     """
     name = "norm"
+    if axis is None and keepdims is False and check_finite is None:
+        found = of_scipy(name, a, ord)
+        if found is not None and _LOW[a.dtype.char] < found < 1 / _LOW[a.dtype.char]:
+            return found
     keeps = enabled(keepdims, name, "keepdims")
     arrays = taken(name, {"a": a})
     with arrays.silent():

@@ -12,7 +12,7 @@ from ..lapack.singular import repeated_svd
 from .arrays import gemm_of, taken
 from .checks import check_values
 from .docs import LINALG
-from .standard import matrix_or_stack, singular_triplets
+from .standard import matrix_or_stack, of_scipy, singular_triplets
 
 __all__ = ["SVDResult", "polar", "svd", "svdvals"]
 
@@ -106,9 +106,9 @@ def svd(
 
     Notes
     -----
-    A stack in host memory goes to a device where that is the backend and kernels have the shape; SciPy's
-    LAPACK computes all else there. Results on a device are NaN where a matrix is not finite, or where the
-    iteration does not converge.
+    A stack in host memory goes to a device where that is the backend and kernels have the shape; the
+    LAPACK of SciPy, or NumPy's for stacks, computes all else. On a device results are NaN where a matrix
+    is not finite, or where the iteration does not converge.
 
     Examples
     --------
@@ -216,10 +216,14 @@ def _triplets(
     driver: str = "gesdd",
 ) -> tuple[Any, Any, Any]:
     """Left vectors, values and right vectors as the caller gets them; see `singular_triplets`."""
-    if type(a) is not np.ndarray and not (check_finite or overwrite_a):
-        repeated = repeated_svd(name, a, full, vectors)
-        if repeated is not None:
-            return repeated[:3]
+    if check_finite is None and overwrite_a is False:
+        if type(a) is not np.ndarray:
+            repeated = repeated_svd(name, a, full, vectors)
+            if repeated is not None:
+                return repeated[:3]
+        found = of_scipy("svd", a, full, vectors, lapack_driver=driver)
+        if found is not None:
+            return found if vectors else (None, found, None)
     arrays = taken(name, {"a": a})
     (matrix,) = arrays.each
     overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -12,7 +12,7 @@ from ..lapack.eigen import eigen_of_host_stack, eigen_on_device
 from ..lapack.singular import svd_of_host_stack, svd_on_device
 from .arrays import Arrays
 
-__all__ = ["eigenpairs", "matrix_or_stack", "singular_triplets", "square_order"]
+__all__ = ["eigenpairs", "matrix_or_stack", "of_scipy", "singular_triplets", "square_order"]
 
 
 def matrix_or_stack(name: str, argument: str, array: Any) -> tuple[int, int]:
@@ -55,19 +55,36 @@ def eigenpairs(
         When device matrices are larger than kernels have them.
     """
 
-    def run(each: Any) -> tuple[Any, Any]:
-        found = scipys_linalg("eigh")(each, lower=low, eigvals_only=not with_vectors, check_finite=False)
-        return found if with_vectors else (found, None)
-
     if not arrays.library.host:
         values, vectors, _ = eigen_on_device(name, arrays.dtype, matrix, low, with_vectors)
         return values, vectors if with_vectors else None
     found = eigen_of_host_stack(name, arrays.dtype, matrix, low, with_vectors)
     if found is None:
-        values, vectors = over_stacks(run, matrix)
-        return values, vectors
+        return _eigenpairs_on_host(matrix, low, with_vectors)
     _raise_unconverged(name, found[-1])
     return found[0], found[1] if with_vectors else None
+
+
+def _eigenpairs_on_host(matrix: np.ndarray, low: bool, with_vectors: bool) -> tuple[Any, Any]:
+    """Eigenvalues and eigenvectors by SciPy's LAPACK, of stacks by NumPy's, which loops in C."""
+    if matrix.ndim > 2:
+        uplo: Literal["L", "U"] = "L" if low else "U"
+        return np.linalg.eigh(matrix, uplo) if with_vectors else (np.linalg.eigvalsh(matrix, uplo), None)
+    found = scipys_linalg("eigh")(matrix, lower=low, eigvals_only=not with_vectors, check_finite=False)
+    return found if with_vectors else (found, None)
+
+
+def of_scipy(name: str, a: Any, *arguments: Any, **options: Any) -> Any | None:
+    """SciPy's result for one NumPy matrix of the four dtypes, which SciPy checks as the function here does.
+
+    None where it is none, and where SciPy raises: the error has other words here.
+    """
+    if type(a) is not np.ndarray or a.ndim != 2 or a.dtype.char not in "fdFD":
+        return None
+    try:
+        return scipys_linalg(name)(a, *arguments, **options)
+    except Exception:
+        return None
 
 
 def _raise_unconverged(name: str, info: Any) -> None:
@@ -117,6 +134,13 @@ def singular_triplets(
     if not arrays.library.host:
         return _triplets_on_device(name, arrays, matrix, full, with_vectors)
     found = svd_of_host_stack(name, arrays.dtype, matrix, full, with_vectors)
+    if found is None and matrix.ndim > 2 and driver == "gesdd":  # by NumPy, which loops in C
+        u, s, vh = (
+            np.linalg.svd(matrix, full)
+            if with_vectors
+            else (None, np.linalg.svd(matrix, compute_uv=False), None)
+        )
+        return u, s, vh
     if found is None:
         u, s, vh = over_stacks(run, matrix)
         return u, s, vh
