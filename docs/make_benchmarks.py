@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "figures"))
 
 from bench_cases import OUT_OF_PLACE, VENDOR, Groups, measured, newest_device
 from bench_tables import bench_tables
+from contest_tables import contest_tables
 from error_tables import error_table
 from framework_tables import framework_tables
 from gemm_tensor_tables import gemm_tensor_tables
@@ -30,7 +31,7 @@ PAGE, README = DOCS / "benchmarks.md", ROOT / "README.md"
 IMAGES, HEADLINE = DOCS / "images" / "benchmarks", DOCS / "images" / "trsm.svg"
 BEGIN, END = "<!-- made by docs/make_benchmarks.py -->", "<!-- end -->"
 
-FRAMEWORKS = "PyTorch and JAX"
+CONTEST, FRAMEWORKS = "QR, eigenvalues and singular values", "PyTorch and JAX"
 #: Sections of the page: heading, text, plots with what they show, and the heading of the tables.
 SECTIONS = (
     (
@@ -75,6 +76,12 @@ SECTIONS = (
         "Time of `torch.linalg` over ours, for batches that fill the card. Solves have four columns.",
         {"batches": "PyTorch's time over ours, over n, a line a routine"},
         "vectors-factorizations-and-solves",
+    ),
+    (
+        CONTEST,
+        "Times of `torch.linalg` over ours on the batches of public contests, and on tall matrices, are in the tables.",
+        {},
+        "qr-eigenvalues-and-singular-values",
     ),
     (
         FRAMEWORKS,
@@ -140,7 +147,7 @@ def _page(groups: Groups, results: Path, devices: list[str]) -> Iterator[str]:
     yield from ("", f"All tables, with the commit of each: {links}.")
     tables = set(_tables(groups, results, device))
     for heading, text, plots, anchor in SECTIONS:
-        if heading == FRAMEWORKS and f"## {FRAMEWORKS}" not in tables:
+        if heading in (CONTEST, FRAMEWORKS) and f"## {heading}" not in tables:
             continue  # the card has not run them
         yield from ("", f"## {heading}", "", text)
         for name, shown in plots.items():
@@ -157,7 +164,7 @@ def _tables(groups: Groups, results: Path, device: str) -> Iterator[str]:
     yield from bench_tables(groups, device)
     yield from (*gemm_tensor_tables(results, device), *tensor_tables(results, device))
     yield from (*vendor_tables(results, device), *machine_tables(results, device))
-    yield from framework_tables(results, device)
+    yield from (*contest_tables(results, device), *framework_tables(results, device))
     yield from (*error_table(results, device), "", END, "")
 
 

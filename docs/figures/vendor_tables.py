@@ -93,7 +93,8 @@ def ratios(results: Path, device: str) -> list[Ratio]:
             for record in run.get(name, []):
                 ratio = _ratio(record)
                 name = record.get("routine") or record.get("operation") or routine
-                if name and ratio > 0 and "variant" not in record:  # `pyblasgpu bench` has variants
+                # `pyblasgpu bench` has variants, and contests a table of their own
+                if name and ratio > 0 and "variant" not in record and "torch_ms" not in record:
                     case = _case(name, record, ratio, run["commit"][:7])
                     newest[case[:3]] = case
     return list(newest.values())

@@ -120,6 +120,22 @@ def test_steps_of_frameworks(benchmarks, tmp_path, monkeypatch):
     assert drawn.source == "abcdef0" and [12.0, 3.0] in points
 
 
+def test_contests(benchmarks, tmp_path):
+    """A table a routine, with what each shape took; what was inaccurate is left out."""
+    folder = tmp_path / "a-card"
+    folder.mkdir()
+    assert not list(benchmarks.contest_tables(tmp_path, "A card"))
+    case = {"routine": "qr", "count": 8, "m": 20, "n": 10, "dtype": "s", "ours_ms": 2.0, "torch_ms": 4.0}
+    rows = [{**case, "ratio": 2.0}, {**case, "m": 10, "ratio": 8.0}, {**case, "dtype": "d", "ratio": 3.0}]
+    rows += [{**case, "m": 5, "ratio": 99.0, "problem": "inaccurate"}]
+    run = {"device": "A card", "date": "2026-01-01", "commit": "abcdef012", "results": rows}
+    (folder / "a.json").write_text(json.dumps(run))
+    lines = list(benchmarks.contest_tables(tmp_path, "A card"))
+    assert "| 8 of 20 × 10 | 2 / 4, **2.00** | 2 / 4, **3.00** |" in lines
+    assert "| mean, least | **4.00**, 2.00 | **3.00**, 3.00 |" in lines and "99.00" not in "".join(lines)
+    assert not list(benchmarks.vendor_tables(tmp_path, "A card"))
+
+
 def test_a_row_of_the_readme_needs_results(benchmarks, tmp_path):
     """TRMM out of place has a row where cuBLAS was timed so, and else none."""
     folder = tmp_path / "a-card"

@@ -1,0 +1,65 @@
+"""Tables of factors of the public contests' batches, from results of `benchmarks.contest`.
+
+Of each case the newest measurement counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from readme_table import geometric_mean
+from vendor_tables import runs_of
+
+__all__ = ["contest_tables"]
+
+ROUTINES = {
+    "geqrf": "`geqrf`",
+    "qr": "reduced Q and R",
+    "eigh": "`eigh`",
+    "svd": "reduced `svd`",
+    "cholesky": "Cholesky",
+}
+TEXT = """
+## QR, eigenvalues and singular values
+
+Batches of the public contests and tall matrices, of normal numbers, beside `torch.linalg`, which calls cuSOLVER and cuBLAS.
+Each cell is milliseconds of a call, ours / PyTorch's, and PyTorch's over ours. Results are new arrays. The mean is geometric.
+"""
+
+
+def contest_tables(results: Path, device: str) -> Iterator[str]:
+    """The lines of the page for a device: tables, or nothing."""
+    newest: dict[tuple[Any, ...], tuple[dict[str, Any], str]] = {}
+    for run in sorted(runs_of(results, device), key=lambda run: run["date"]):
+        for row in run.get("results", []):
+            if "torch_ms" in row and "problem" not in row:
+                case = row["routine"], row["count"], row["m"], row["n"], row["dtype"]
+                newest[case] = row, run["commit"][:7]
+    if not newest:
+        return
+    yield from TEXT.rstrip("\n").split("\n")
+    dtypes = sorted({case[-1] for case in newest}, key="sdcz".index)
+    for routine, name in ROUTINES.items():
+        rows = {case[1:]: row for case, (row, _) in newest.items() if case[0] == routine}
+        if rows:
+            yield from ("", *_table(name, rows, dtypes))
+    commits = ", ".join(dict.fromkeys(commit for _, commit in newest.values()))
+    yield from ("", f"Measured at {commits} (`python -m benchmarks.contest`).")
+
+
+def _table(name: str, rows: dict[tuple[Any, ...], dict[str, Any]], dtypes: list[str]) -> Iterator[str]:
+    """A line a shape, and means and least ratios."""
+    yield f"| {name} | {' | '.join(dtypes)} |"
+    yield "|---" * (len(dtypes) + 1) + "|"
+    for count, m, n in dict.fromkeys(case[:3] for case in rows):
+        mine = [rows.get((count, m, n, dtype)) for dtype in dtypes]
+        yield f"| {count} of {m} × {n} | {' | '.join(map(_cell, mine))} |"
+    ratios = [[row["ratio"] for case, row in rows.items() if case[3] == dtype] for dtype in dtypes]
+    means = (f"**{geometric_mean(each):.2f}**, {min(each):.2f}" if each else "" for each in ratios)
+    yield f"| mean, least | {' | '.join(means)} |"
+
+
+def _cell(row: dict[str, Any] | None) -> str:
+    return f"{row['ours_ms']:.3g} / {row['torch_ms']:.3g}, **{row['ratio']:.2f}**" if row else ""
