@@ -79,7 +79,7 @@ SECTIONS = (
     ),
     (
         CONTEST,
-        "Times of `torch.linalg` over ours on the batches of public contests, and on tall matrices, are in the tables.",
+        "Times of `torch.linalg` over ours on the batches of public contests and on tall matrices.",
         {},
         "qr-eigenvalues-and-singular-values",
     ),

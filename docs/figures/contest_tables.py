@@ -24,8 +24,8 @@ ROUTINES = {
 TEXT = """
 ## QR, eigenvalues and singular values
 
-Batches of the public contests and tall matrices, of normal numbers, beside `torch.linalg`, which calls cuSOLVER and cuBLAS.
-Each cell is milliseconds of a call, ours / PyTorch's, and PyTorch's over ours. Results are new arrays. The mean is geometric.
+Batches of the public contests and tall matrices, of normal numbers, by this library and by `torch.linalg`.
+Each cell is milliseconds of a call, ours / PyTorch's, and PyTorch's over ours. The mean is geometric.
 """
 
 

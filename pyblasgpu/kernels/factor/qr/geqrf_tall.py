@@ -160,48 +160,51 @@ def _leaver(config: GeqrfTall) -> Callable:
 
 
 def _row_step(config: GeqrfTall) -> Callable:
-    """``step(row, a_cs, v, multiples, scales, first, n, acc, head, is_head)``: columns from `first` on of a
-    row of A, scaled, less their multiples of v; their products with column `first` are added to `acc`, or
-    they are `head`.
+    """``step(x, row, a_cs, v, multiples, scales, first, n, acc, head, is_head)``: columns from `first` on of
+    a row of A, scaled, less their multiples of v; their products with column `first` are added to `acc`, or
+    they are `head`. All are loaded into `x` before, so that loads do not wait for one another.
     """
     facts = config.dtype_facts
     REALS, COMPLEX = facts.reals_per_element, facts.is_complex
+    read, store_global = ptx.load_global(1, False), ptx.store_global
+    real, select = ptx.REALS[facts.real], ptx.select
 
     @device_function
-    def element(k, row, a_cs, v, multiples, scales):
-        at, x = k * a_cs * REALS, scales[k]
-        re = row[at] * x - multiples[k * REALS] * v[0]
-        im = re
+    def load(k, x, row, a_cs, first, n):
+        for part in range(REALS):
+            read(x, k * REALS + part, row, k * a_cs * REALS + part, (k >= first) & (k < n))
+
+    @device_function
+    def element(k, re, im, v, multiples, scale):
+        w, w_im = multiples[k * REALS], multiples[k * REALS + REALS - 1]
         if COMPLEX:
-            w_re, w_im = multiples[k * REALS], multiples[k * REALS + 1]
-            re = row[at] * x - w_re * v[0] + w_im * v[1]
-            im = row[at + 1] * x - w_re * v[1] - w_im * v[0]
-        return re, im
+            return re * scale - w * v[0] + w_im * v[1], im * scale - w * v[1] - w_im * v[0]
+        return re * scale - w * v[0], im
 
     @device_function
-    def column(k, row, a_cs, v, multiples, scales, first, n, acc, head, is_head, f, f_i):
-        if (k >= first) & (k < n):
-            re, im = element(k, row, a_cs, v, multiples, scales)
-            row[k * a_cs * REALS] = re
-            if COMPLEX:
-                row[k * a_cs * REALS + 1] = im
-            if is_head:
-                head[k * REALS] = re
-                if COMPLEX:
-                    head[k * REALS + 1] = im
-            elif COMPLEX:
-                acc[k * REALS] += f * re + f_i * im
-                acc[k * REALS + 1] += f * im - f_i * re
-            else:
-                acc[k * REALS] += f * re
+    def column(k, x, row, a_cs, v, multiples, scales, first, n, acc, head, is_head, f, f_im):
+        ok, at = (k >= first) & (k < n), k * REALS
+        re, im = element(k, x[at], x[at + REALS - 1], v, multiples, scales[k])
+        store_global(row, k * a_cs * REALS, re, ok)
+        store_global(head, at, re, ok & is_head)
+        if COMPLEX:
+            store_global(row, k * a_cs * REALS + 1, im, ok)
+            store_global(head, at + 1, im, ok & is_head)
+            acc[at] += select(ok & (not is_head), f * re + f_im * im, real(0))
+            acc[at + 1] += select(ok & (not is_head), f * im - f_im * re, real(0))
+        else:
+            acc[at] += select(ok & (not is_head), f * re, real(0))
 
-    columns = unrolled(config.COLS, column)
+    loads, columns = unrolled(config.COLS, load), unrolled(config.COLS, column)
 
     @device_function
-    def step(row, a_cs, v, multiples, scales, first, n, acc, head, is_head):
+    def step(x, row, a_cs, v, multiples, scales, first, n, acc, head, is_head):
         if first < n:
-            f, f_i = element(first, row, a_cs, v, multiples, scales)
-            columns(0, row, a_cs, v, multiples, scales, first, n, acc, head, is_head, f, f_i)
+            at = first * a_cs * REALS
+            re, im = row[at], row[at + REALS - 1]
+            loads(0, x, row, a_cs, first, n)
+            f, f_im = element(first, re, im, v, multiples, scales[first])
+            columns(0, x, row, a_cs, v, multiples, scales, first, n, acc, head, is_head, f, f_im)
 
     return step
 
@@ -257,6 +260,7 @@ def _build(config: GeqrfTall):
         sums = shared_pointer(cuda.shared.array(0, real, alignment=16))
         w, scales, parts = offset(sums, SPAN), offset(sums, 2 * SPAN), offset(sums, 3 * SPAN)
         acc, v, h = cuda.local.array(SPAN, real), cuda.local.array(2, real), cuda.local.array(5, real)
+        x = cuda.local.array(SPAN, real)
         half = int32((blocks + 1) * SPAN)
         back, j = offset(state, 2 * half), int32(FIRST)
         grid_dependency_wait()
@@ -300,7 +304,7 @@ def _build(config: GeqrfTall):
                 elif i > j:
                     if j >= 0:
                         scale_element(row, j * a_cs * REALS, h, v)
-                    step(row, a_cs, v, w, scales, first, n, acc, head, i == first)
+                    step(x, row, a_cs, v, w, scales, first, n, acc, head, i == first)
                 i = int32(i + blocks * DIM)
 
             # (5) the sums of this block, and all of them
