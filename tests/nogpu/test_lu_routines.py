@@ -10,8 +10,8 @@ from fake_kernels import install, operand
 from pyblasgpu.database import FIXED
 from pyblasgpu.database.policy import reference
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.gpu.device import known
-from pyblasgpu.routines.lapack import getrf, getrs, laswp, potrf, potrs, unless
+from pyblasgpu.gpu.device import known, stand_ins
+from pyblasgpu.routines.lapack import gesv, getrf, getrs, laswp, potrf, potrs, unless
 from pyblasgpu.types import DTYPES, Trans, Uplo
 
 
@@ -220,3 +220,32 @@ def test_small_triangles_of_a_batch(kernels, n, batch, stem):
         np.testing.assert_allclose(got, factors + beyond, atol=1e-12)
         assert not words(info).any()
     assert {name for name, *_ in kernels.launches} == {stem}
+
+
+@pytest.mark.parametrize(
+    "n, conj, device",
+    [(20, False, "h200"), (40, False, "h200"), (7, True, "h200"), (20, False, "a100"), (33, True, "a100")],
+)
+@pytest.mark.parametrize("letter", "dz")
+def test_solutions_and_inverses_out_of_place(kernels, monkeypatch, letter, n, conj, device):
+    """One launch where the kernel takes the matrices, else copies, factors and solutions; A and B stay."""
+    monkeypatch.setitem(stand_ins, 0, known(device))
+    a, b = random(letter, 3, n, n) + 2 * np.eye(n), random(letter, 3, n, 5)
+    dtype, conj = DTYPES[letter], conj and letter == "z"
+    at_once = n <= (16 if device == "a100" and letter == "z" else 32) and not conj
+    is_singular = at_once or n > 32  # the stand-in of `getrs_small` takes no singular triangle
+    a[1, :, 2] *= not is_singular
+    before = a.copy(), b.copy()
+    matrix, right, good = a.conj() if conj else a, b.conj() if conj else b, [0, 2]
+    for inverts in (False, True):
+        info, x = np.empty((3, 1, 1), a.dtype), np.full((3, n, n if inverts else 5), np.nan, a.dtype)
+        operands = [operand(info, dtype), operand(a, dtype, conj), operand(x, dtype)]
+        if not inverts:
+            operands.insert(2, operand(b, dtype, conj))
+        launches = (gesv.inverse_launch_list if inverts else gesv.solution_launch_list)(*operands)
+        launches.run([each.pointer for each in operands], 1.0, stream=0)
+        expected = np.linalg.inv(matrix[good]) if inverts else np.linalg.solve(matrix[good], right[good])
+        np.testing.assert_allclose(x[good], expected, atol=1e-10)
+        np.testing.assert_array_equal(words(info).ravel(), [0, 3 * is_singular, 0])
+    assert (a == before[0]).all() and (b == before[1]).all()
+    assert ([name for name, *_ in kernels.launches] == ["gesv_small"] * 2) == at_once
