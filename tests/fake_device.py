@@ -449,7 +449,7 @@ def aligned(shape, dtype) -> np.ndarray:
     raw = np.empty(size + 512, np.uint8)
     start = -raw.ctypes.data % 512
     array = raw[start : start + size].view(dtype).reshape(shape)
-    np.copyto(array, np.nan, casting="unsafe")
+    array[...] = np.nan if array.dtype.kind in "fc" else -1
     return array
 
 

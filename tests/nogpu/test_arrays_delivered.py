@@ -13,8 +13,11 @@ from fake_libraries import Array, CompactArray, DeviceArray, InterfaceArray, Old
 
 import pyblasgpu
 from pyblasgpu import blas, lapack, linalg
+from pyblasgpu.api.lapack.determinants import determinants, signs_and_logarithms
+from pyblasgpu.api.lapack.lu import with_pivots
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.frontend.arrays import keep_alive, libraries, protocols
+from pyblasgpu.types import DTYPES
 
 A, B = np.arange(9.0).reshape(3, 3) + 9 * np.eye(3), np.arange(6.0).reshape(3, 2)
 CALLS = {
@@ -119,6 +122,17 @@ def test_device_libraries(events, call, expected):
     result = call(DeviceArray)
     assert type(result) is DeviceArray
     np.testing.assert_array_equal(result.host, expected)
+
+
+def test_what_routines_of_linalg_leave_besides(events):
+    """Signs, logarithms, determinants and pivots are of the library as well."""
+    a, dtype = np.array([[1.0, 3], [2, 4]]), DTYPES["d"]
+    lu, piv, _ = with_pivots("lu_factor", DeviceArray(a), False, dtype)
+    results = (*signs_and_logarithms("slogdet", lu, piv, dtype), determinants("det", lu, piv, dtype), piv)
+    assert {type(each) for each in (*results, lu)} == {DeviceArray}
+    found = [each.host for each in results]
+    np.testing.assert_allclose(found[:3], [-1, np.log(2), -2], 1e-12)
+    np.testing.assert_array_equal(found[3], np.array([1, 1], np.int32), strict=True)
 
 
 @pytest.mark.parametrize("stream", [None, 5])

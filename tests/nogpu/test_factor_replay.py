@@ -255,6 +255,7 @@ FUNCTIONS = {
         lambda a, b: _least_squares(a[..., :2], b[:, :1])[..., 0],
         0,
     ),
+    "lu_factor": (lambda a, b: linalg.lu_factor(a)[1], lambda a, b: _pivots(a), 0),
     "lu_solve": (lambda a, b: linalg.lu_solve(linalg.lu_factor(a), b), np.linalg.solve, 0),
 }
 
@@ -267,6 +268,12 @@ def _least_squares(a, b):
     """Squares of residuals."""
     residuals = b - a @ (np.linalg.pinv(a) @ b)
     return (residuals * residuals).sum(-2)
+
+
+def _pivots(a):
+    matrices = a.reshape(-1, *a.shape[-2:])
+    pivots = np.stack([scipys.dgetrf(matrix)[1] for matrix in matrices]).reshape(a.shape[:-1])
+    return pivots.astype(np.int32)
 
 
 def _first(results):
@@ -315,6 +322,7 @@ def test_functions_of_linalg_on_other_arrays(chains, name, shape):
         np.testing.assert_array_equal(b.host, before[1])
     for result, reference in kept:
         np.testing.assert_allclose(result.host, reference, 1e-9, 1e-9)
+        assert result.host.dtype == reference.dtype
     assert chains.repeated and chains.copied == waits
     assert len(chains.repeated) == 2 * (2 if name == "lu_solve" else 1)
 

@@ -37,4 +37,5 @@ def _from_factors(
     def launches(_: tuple[Any, ...], operands: Any) -> Any:
         return getattr(routine_module("lapack.determinants"), f"{routine}_launch_list")(*operands)
 
-    return call.run_on_arrays(launches, (), source, counts, integers, call_key(routine))
+    found = call.run_on_arrays(launches, (), source, counts, integers, call_key(routine))
+    return [call.library.deliver(each, call.arrays[0], call.stream) for each in found]

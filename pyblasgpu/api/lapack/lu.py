@@ -9,9 +9,10 @@ from ...arguments import Array, Flag
 from ...frontend.arrays.layouts import Layout
 from ...frontend.calls.engine_call import options_by_tiles
 from ...frontend.calls.engine_lu import factor_by_columns
-from ...frontend.calls.factor_replay import ONE, call_key, replay_factor
+from ...frontend.calls.factor_replay import ONE, Factors, call_key, replay_factor
 from ...frontend.calls.pivots import checked_pivots
-from ...types import Dtype, Trans
+from ...routine_table import ROUTINES
+from ...types import INT32, Dtype, Trans
 from ..blas.arrays import common_dtype_of, shaped_like
 from ..blas.functions import functions_of
 from ..blas.vectors import whole
@@ -26,7 +27,7 @@ from .call import (
     run_by_row,
 )
 
-__all__ = ["FUNCTIONS", "pivots_of"]
+__all__ = ["FUNCTIONS", "pivots_of", "with_pivots"]
 
 
 def _make_getrf(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
@@ -87,6 +88,22 @@ def _factor(name: str, dtype: Dtype | None, a: Array, overwrite_a: Flag) -> tupl
         return factors, piv, info
     factors, piv, info = run_by_row(call, "getrf", {}, source, counts=counts, key=key)
     return factors, piv, info
+
+
+def with_pivots(name: str, a: Array, overwrite_a: bool, dtype: Dtype) -> tuple[Array, Array, Any] | None:
+    """Return factors of device matrices, pivots as an array of int32 of their library, and info.
+
+    None, and nothing done, where several cards may serve, or there is nothing to factor.
+    """
+    if 0 in a.shape:
+        return None
+    call, source = factor_call(name, dtype, {}, "a", a, overwrite_a)
+    if options_by_tiles(call, (), "getrf") is not None:
+        return None
+    counts = Factors(min(a.shape[-2:]), INT32), ONE
+    launches = ROUTINES["getrf"].on_operands({}, dtype)
+    piv, info = call.run_on_arrays(launches, (), source, counts, (), call_key("getrf", INT32.letter))
+    return call.delivered(), call.library.deliver(piv, call.arrays[0], call.stream), info
 
 
 def _make_getrs(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:

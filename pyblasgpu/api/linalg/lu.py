@@ -13,6 +13,7 @@ from ...frontend.arrays.any_array import can_be_output
 from ...frontend.calls.factor_chain import repeat_chain
 from ...types import Trans
 from ..lapack import names as lapack
+from ..lapack.lu import with_pivots
 from .arrays import Arrays, taken
 from .checks import check_values, host_values, solved
 from .docs import documented
@@ -70,7 +71,7 @@ def lu_factor(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) ->
     key = (name, overwrite_a, check_finite)
     if type(a) is not np.ndarray and (done := repeat_chain(key, (a,))) is not None:
         factors, pivots = done.results
-        return factors, done.with_them.of(a).integers(pivots)
+        return factors, pivots
     arrays = taken(name, {"a": a}).recorded(key, (a,), check_finite)
     (matrix,) = arrays.each
     overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
@@ -78,12 +79,17 @@ def lu_factor(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) ->
         checked = check_values(arrays, check_finite, name, matrix)
         if len(matrix.shape) < 2:
             raise ValueError(f"{name}: a has shape {tuple(matrix.shape)}; a matrix, or a stack, is needed")
-        factors, pivots, info = _factored(arrays, matrix, overwrite)
+        on_device = (
+            None if arrays.library.host else with_pivots(name, arrays.cast(matrix), overwrite, arrays.dtype)
+        )
+        factors, pivots, info = on_device or _factored(arrays, matrix, overwrite)
         if checked or arrays.library.host:
             _warn_of_zero_pivots(arrays, info)
-        factors = arrays.returned(factors)
+        if on_device is None:
+            pivots = arrays.integers(pivots)
+        factors, pivots = arrays.returned(factors), arrays.returned(pivots)
         arrays.kept(factors, pivots)
-        return factors, arrays.returned(arrays.integers(pivots))
+        return factors, pivots
 
 
 @documented

@@ -12,8 +12,8 @@ from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...types import Dtype
-from ..arrays.any_array import dtype_name, quick_library, stored_dtype
+from ...types import INT32, Dtype
+from ..arrays.any_array import dtype_name, numpy_dtype, quick_library, stored_dtype
 from ..arrays.device_integers import DeviceIntegers, begin_read, end_read, read_integers
 from ..arrays.layouts import Layout, are_clear, strides_by_rows
 from ..arrays.streams import contexts
@@ -318,7 +318,8 @@ def _call(step: Step, places: dict[int, int]) -> tuple[CachedCall, tuple[int, ..
 
 def _layout(library: Library, array: Any) -> Layout | None:
     """The layout of an array of the library's; None where it is another one, or has none."""
-    dtype = stored_dtype(dtype_name(array))
+    name = dtype_name(array)
+    dtype = stored_dtype(name) or (INT32 if numpy_dtype(name).name == INT32.name else None)
     if dtype is None or quick_library(array) is not library:
         return None
     return library.layout(array, dtype, None)
