@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -44,9 +44,15 @@ class HostStacks:
             )
         return "N" if op is Trans.NO else "C" if self.dtype.is_complex else "T"
 
-    def computed(self, run: Callable[..., Any]) -> list[Any]:
-        """Results of ``run(*matrices)``, as stacks; numbers as int32."""
-        return [self.delivered(each) for each in over_stacks(lambda *each: tuple(run(*each)), *self.arrays)]
+    def computed(self, run: Callable[..., Any], overwritten: Collection[str] = ()) -> list[Any]:
+        """Results of ``run(*matrices)``, as stacks; numbers as int32. Where LAPACK has `overwritten` an
+        argument, and no copy of it, a tensor counts that.
+        """
+        results = over_stacks(lambda *each: tuple(run(*each)), *self.arrays)
+        for (argument, passed), array in zip(self.passed.items(), self.arrays, strict=True):
+            if argument in overwritten and array.ndim == 2 and array.flags.f_contiguous:
+                self._library.written(passed)
+        return [self.delivered(each) for each in results]
 
     def delivered(self, result: Any) -> Any:
         if isinstance(result, int):

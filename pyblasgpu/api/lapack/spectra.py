@@ -235,7 +235,8 @@ def _computed_by_scipy(stem: str, name: str, dtype: Dtype | None) -> Callable[..
         if 0 in shapes[0][-2:]:
             raise ValueError(f"{name}: a has shape {shapes[0]}; LAPACK needs rows and columns")
         routine = lapack(row.of_complex if stacks.dtype.is_complex else stem, stacks.dtype.name)
-        return tuple(stacks.computed(lambda *each: _called(name, routine, each, options)))
+        overwritten = [each for each in arrays if options.get(f"overwrite_{each}")]
+        return tuple(stacks.computed(lambda *each: _called(name, routine, each, options), overwritten))
 
     return run
 
