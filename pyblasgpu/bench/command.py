@@ -12,7 +12,8 @@ import argparse
 import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from importlib import import_module
 from itertools import product
 from pathlib import Path
@@ -44,7 +45,13 @@ SCHEMA = 1
 WIDTH = 140  # columns of a table that goes into a file or a pipe
 PACKED = ("packed", "as they lie")  # how a product's operands are, with --packed
 
+OURS, VENDOR = "ours", "cublas"
 OUT_OF_PLACE = "cublas_out_of_place_tflops"
+#: Columns of cuBLAS's other ways to a result, by the key of a record.
+OTHER_WAYS = {
+    OUT_OF_PLACE: "cuBLAS, out of place",
+    "cublas_four_products_tflops": "cuBLAS, four products",
+}
 
 #: Lists of (m, n, k) by name.
 SHAPES = {
@@ -192,8 +199,13 @@ def measure(
 
     data = problem.data()
     rotation = Rotation(data)
-    ours = rotation.seconds(lambda x: problem.ours(x, "cuda"))
-    error = problem.error(data, rotation.sets[-1].out.get(order="A"))
+
+    def call(x: Any) -> None:
+        problem.ours(x, "cuda")
+
+    theirs = _ways_of(cublas, problem) if cublas else {}
+    seconds = rotation.in_turn({OURS: call, **theirs})
+    rates = {way: problem.flops / spent / 1e12 for way, spent in seconds.items()}
     record = {
         "routine": problem.routine,
         "dtype": problem.dtype.letter,
@@ -204,42 +216,54 @@ def measure(
             if getattr(problem.case, extent, ())
         },
         "calls": len(rotation.sets),
-        "seconds": ours,
-        "tflops": problem.flops / ours / 1e12,
-        "error_over_bound": error,
+        "seconds": seconds[OURS],
+        "tflops": rates[OURS],
+        "error_over_bound": problem.error(data, rotation.result(call)),
         "configs": problem.explain(),
     }
-    if cublas is not None:
-        theirs = rotation.seconds(lambda x: problem.cublas(cublas, x))
+    if theirs:
         record |= {
-            "cublas_seconds": theirs,
-            "cublas_tflops": problem.flops / theirs / 1e12,
-            "cublas_error_over_bound": problem.error(data, rotation.sets[-1].out.get(order="A")),
-            "speedup": theirs / ours,
+            "cublas_seconds": seconds[VENDOR],
+            **{f"{way}_tflops": rates[way] for way in theirs},
+            "cublas_error_over_bound": problem.error(data, rotation.result(theirs[VENDOR])),
+            "speedup": min(seconds[way] for way in theirs) / seconds[OURS],
         }
-        if problem.routine == "trmm" and not problem.case.batch:
-            record[OUT_OF_PLACE] = problem.flops / _out_of_place(problem, cublas, rotation) / 1e12
-    if splits and problem.routine == "gemm" and not problem.case.batch:
-        record["splits_tflops"] = {}
-        for count in splits:
-            with override("splits", count):
-                seconds = rotation.seconds(lambda x: problem.ours(x, "cuda"))
-            record["splits_tflops"][str(count)] = problem.flops / seconds / 1e12
-    if packed and problem.routine == "gemm":
-        record["packed_tflops"] = {}
-        for how in PACKED:
-            with override("packed", how == "packed"):
-                seconds = rotation.seconds(lambda x: problem.ours(x, "cuda"))
-            record["packed_tflops"][how] = problem.flops / seconds / 1e12
-    return record
+    return record | _forced(problem, rotation, call, splits, packed)
 
 
-def _out_of_place(problem: Problem, cublas: Cublas, rotation: Any) -> float:
-    """Seconds of cuBLAS's TRMM whose result goes into memory of its own."""
-    import cupy
+def _ways_of(cublas: Cublas, problem: Problem) -> dict[str, Callable[[Any], None]]:
+    """cuBLAS's call, then its other ways to the result."""
+    others = problem.other_ways(cublas, partial(_elsewhere, {}))
+    return {
+        VENDOR: lambda x: problem.cublas(cublas, x),
+        **{f"{VENDOR}_{way}": run for way, run in others.items()},
+    }
 
-    results = {id(x): cupy.empty_like(x.out) for x in rotation.sets}
-    return rotation.seconds(lambda x: problem.cublas_out_of_place(cublas, x, results[id(x)]))
+
+def _elsewhere(results: dict[int, Any], x: Any) -> Any:
+    """Memory for a result beside the arrays of one call, made once."""
+    if id(x) not in results:
+        import cupy
+
+        results[id(x)] = cupy.empty_like(x.out)
+    return results[id(x)]
+
+
+def _forced(
+    problem: Problem, rotation: Any, call: Callable[[Any], None], splits: tuple[int, ...], packed: bool
+) -> dict[str, Any]:
+    """Rates of a product in other numbers of slices, and with its operands packed and not."""
+    asked: dict[str, dict[str, Any]] = {
+        "splits": {str(count): count for count in splits if not problem.case.batch},
+        "packed": {how: how == "packed" for how in PACKED if packed},
+    }
+    rates: dict[str, Any] = {}
+    for name, values in asked.items():
+        for label, value in values.items() if problem.routine == "gemm" else ():
+            with override(name, value):
+                rate = problem.flops / rotation.seconds(call) / 1e12
+            rates.setdefault(f"{name}_tflops", {})[label] = rate
+    return rates
 
 
 def _cublas() -> Cublas | None:
@@ -275,25 +299,29 @@ def extents(record: dict[str, Any]) -> str:
 
 
 def mean_speedups(records: Iterable[dict[str, Any]]) -> str:
-    """Geometric means of ours / cuBLAS, a dtype each."""
+    """Geometric means and least of ours / cuBLAS, a dtype each."""
     ratios: dict[str, list[float]] = {}
     for record in records:
         if "speedup" in record:
             ratios.setdefault(record["dtype"], []).append(record["speedup"])
-    return ", ".join(f"{letter} {geometric_mean(of_dtype):.3f}" for letter, of_dtype in ratios.items())
+    return ", ".join(
+        f"{letter} {geometric_mean(of_dtype):.3f} ({min(of_dtype):.3f})"
+        for letter, of_dtype in ratios.items()
+    )
 
 
 def _other_rates(record: dict[str, Any], columns: Iterable[str]) -> Iterator[float]:
-    """TFLOP/s of a product in each number of slices, packed and not, of cuBLAS's TRMM out of place; NaN where
+    """TFLOP/s of a product in each number of slices, packed and not, and of cuBLAS's other ways; NaN where
     that was not timed.
     """
     rates = {f"{count} splits": rate for count, rate in record.get("splits_tflops", {}).items()}
     rates |= record.get("packed_tflops", {})
-    rates["cuBLAS, out of place"] = record.get(OUT_OF_PLACE, np.nan)
+    rates |= {label: record[key] for key, label in OTHER_WAYS.items() if key in record}
     return (rates.get(column, np.nan) for column in columns)
 
 
 def show(document: dict[str, Any]) -> None:
+    """Print a table of the results, the ratios to cuBLAS's best way, and their means."""
     table = Table(title=f"{document['device']}, TFLOP/s")
     counts = list(
         dict.fromkeys(count for record in document["results"] for count in record.get("splits_tflops", ()))
@@ -301,22 +329,22 @@ def show(document: dict[str, Any]) -> None:
     columns = [f"{count} splits" for count in counts]
     if any("packed_tflops" in record for record in document["results"]):
         columns += PACKED
-    if any(OUT_OF_PLACE in record for record in document["results"]):
-        columns.append("cuBLAS, out of place")
+    columns += [
+        label for key, label in OTHER_WAYS.items() if any(key in record for record in document["results"])
+    ]
     for name in ("call", "n", "ours", "cuBLAS", "ours / cuBLAS", "error/bound", *columns):
         table.add_column(name, justify="left" if name == "call" else "right")
     for record in document["results"]:
-        theirs = record.get("cublas_tflops", np.nan)
         table.add_row(
             f"{record['dtype']}{record['routine']} {record['variant']}",
             extents(record),
             f"{record['tflops']:.2f}",
-            f"{theirs:.2f}",
-            f"{record['tflops'] / theirs:.2f}",
+            f"{record.get('cublas_tflops', np.nan):.2f}",
+            f"{record.get('speedup', np.nan):.2f}",
             f"{record['error_over_bound']:.2g}",
             *(f"{rate:.2f}" for rate in _other_rates(record, columns)),
         )
     page = console(WIDTH)
     page.print(table)
     if means := mean_speedups(document["results"]):
-        page.print(f"geometric mean of ours / cuBLAS: {means}")
+        page.print(f"geometric mean (least) of ours / the best of cuBLAS: {means}")

@@ -8,9 +8,11 @@ timed alone. Events bracket the pass. Reported is the median of five passes afte
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from pyblasgpu.testing.clocks import device_clock, median_seconds
+import numpy as np
+
+from pyblasgpu.testing.clocks import device_clock, medians_in_turn
 from pyblasgpu.testing.problems import Arrays
 
 __all__ = ["Rotation"]
@@ -42,15 +44,31 @@ class Rotation:
         for x in self.sets:
             self._cupy.copyto(x.out, self._original)
 
-    def seconds(self, call: Callable[[Arrays], None]) -> float:
+    def seconds(self, call: Callable[[Arrays], object]) -> float:
         """Seconds of one `call`."""
+        return self.in_turn({"": call})[""]
 
-        def run() -> None:
-            for x in self.sets:
-                call(x)
+    def in_turn(self, calls: Mapping[str, Callable[[Arrays], object]]) -> dict[str, float]:
+        """Seconds of one of each of `calls`, a pass of each in turn."""
+
+        def pass_of(call: Callable[[Arrays], object]) -> Callable[[], None]:
+            def run() -> None:
+                for x in self.sets:
+                    call(x)
+
+            return run
 
         clock = device_clock(self._cupy.cuda.get_current_stream().ptr, self._device.id)
-        return median_seconds(run, clock, self.restore) / len(self.sets)
+        passes = {name: pass_of(call) for name, call in calls.items()}
+        medians = medians_in_turn(passes, clock, self.restore)
+        return {name: seconds / len(self.sets) for name, seconds in medians.items()}
+
+    def result(self, call: Callable[[Arrays], object]) -> np.ndarray:
+        """What a call computes, in host memory."""
+        self.restore()
+        call(self.sets[-1])
+        computed: np.ndarray = self.sets[-1].out.get(order="A")
+        return computed
 
     def _calls(self, x: Arrays) -> int:
         """Calls of a pass: by the L2 cache, as far as memory goes."""

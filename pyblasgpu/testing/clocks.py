@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from statistics import median
 
 from ..gpu.events import Stopwatch
 
-__all__ = ["Clock", "device_clock", "host_clock", "median_seconds"]
+__all__ = ["Clock", "device_clock", "host_clock", "median_seconds", "medians_in_turn"]
 
 REPEATS = 5
 
@@ -37,8 +37,20 @@ def median_seconds(
     untimed: int = 1,
 ) -> float:
     """Median seconds of ``run()``, each after ``prepare()``; the first `untimed` runs are not counted."""
-    times = []
+    return medians_in_turn({"": run}, clock, prepare, repeats, untimed)[""]
+
+
+def medians_in_turn(
+    runs: Mapping[str, Callable[[], object]],
+    clock: Clock = host_clock,
+    prepare: Callable[[], object] = lambda: None,
+    repeats: int = REPEATS,
+    untimed: int = 1,
+) -> dict[str, float]:
+    """Median seconds of each run as by `median_seconds`: a round has all of them, one after the other."""
+    times: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(untimed + repeats):
-        prepare()
-        times.append(clock(run))
-    return median(times[untimed:] or times)
+        for name, run in runs.items():
+            prepare()
+            times[name].append(clock(run))
+    return {name: median(each[untimed:] or each) for name, each in times.items()}

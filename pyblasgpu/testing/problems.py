@@ -179,6 +179,19 @@ class Problem:
         side, uplo, trans, diag = self._flags
         library.trmm(self.case.alpha, x.a, x.out, side, uplo, trans, diag, out)
 
+    def other_ways(
+        self, library: Cublas, elsewhere: Callable[[Arrays], Any]
+    ) -> dict[str, Callable[[Arrays], None]]:
+        """Other ways of cuBLAS to the result; ``elsewhere(x)`` is memory for the result of a TRMM."""
+        case = self.case
+        if self.routine == "trmm" and not case.batch:
+            return {"out_of_place": lambda x: self.cublas_out_of_place(library, x, elsewhere(x))}
+        if self.routine == "gemm3m":
+            return {
+                "four_products": lambda x: library.gemm(case.alpha, x.a, x.b, case.beta, x.out, *self._flags)
+            }
+        return {}
+
     def cublas(self, library: Cublas, x: Arrays) -> None:
         """Run it on cuBLAS, in place: a TRSM with one right-hand side by the TRSV that is made for it."""
         if self.is_vector:

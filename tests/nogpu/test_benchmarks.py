@@ -20,6 +20,8 @@ from pyblasgpu.bench import machine
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.errors import BackendUnavailable, PyblasgpuError
 from pyblasgpu.gpu.device import known
+from pyblasgpu.testing.clocks import medians_in_turn
+from pyblasgpu.testing.problems import Arrays
 from pyblasgpu.types import DTYPES
 
 
@@ -142,7 +144,7 @@ def test_what_is_asked_for_in_batches():
 
 def test_means_and_extents_of_results():
     records = [{"dtype": "s", "speedup": 2.0}, {"dtype": "s", "speedup": 0.5}, {"dtype": "d", "speedup": 1.5}]
-    assert bench_command.mean_speedups([*records, {"dtype": "z"}]) == "s 1.000, d 1.500"
+    assert bench_command.mean_speedups([*records, {"dtype": "z"}]) == "s 1.000 (0.500), d 1.500 (1.500)"
     assert (
         bench_command.extents({"m": 64, "n": 64, "k": 64})
         == bench_command.extents({"m": 64, "n": 64})
@@ -151,70 +153,98 @@ def test_means_and_extents_of_results():
     assert bench_command.extents({"m": 64, "n": 16, "k": 8}) == "64 x 16 x 8"
 
 
-def test_a_product_packed_and_as_it_lies(monkeypatch):
+class Turns:
+    """One set of arrays, and a clock that runs each call once and takes so long by its place."""
+
+    taken: tuple[float, ...] = (1e-3, 1e-3, 1e-3)
+
+    def __init__(self, operands):
+        self.sets = [operands]
+
+    def seconds(self, call):
+        return self.in_turn({"": call})[""]
+
+    def in_turn(self, calls):
+        for call in calls.values():
+            call(self.sets[0])
+        return dict(zip(calls, self.taken, strict=False))
+
+    def result(self, call):
+        return None
+
+
+@pytest.fixture
+def bench(monkeypatch):
+    """Times a problem of the options with stand-ins: ``bench("trmm", "LLNN", ours)``."""
+    monkeypatch.setitem(sys.modules, "pyblasgpu.bench.timing", SimpleNamespace(Rotation=Turns))
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(empty_like=lambda array: "elsewhere"))
+    x = Arrays(np.eye(4), np.eye(4), np.eye(4))
+
+    def bench(problem, cublas, ours=lambda *_: None, **options):
+        for name, value in (
+            ("data", lambda self: x),
+            ("error", lambda *_: 0.5),
+            ("explain", lambda self: []),
+            ("ours", ours),
+        ):
+            monkeypatch.setattr(type(problem), name, value)
+        return bench_command.measure(problem, cublas, **options)
+
+    return bench
+
+
+def test_a_product_packed_and_as_it_lies(bench):
     """What is timed runs as it is said to."""
     seen = []
-
-    class Rotation:
-        def __init__(self, operands):
-            self.sets = [operands]
-
-        def seconds(self, call):
-            call(self.sets[0])
-            return 1e-3
-
-    monkeypatch.setitem(sys.modules, "pyblasgpu.bench.timing", SimpleNamespace(Rotation=Rotation))
     (problem,) = bench_command.products(("s",), ("TN",), ((600, 500, 400),))
 
     def ours(*_):
         seen.append(select("gemm", DTYPES["s"], "tn", (600, 500, 400, 1), known("h200")))
 
-    out = SimpleNamespace(get=lambda order: None)
-    for name, value in (
-        ("data", lambda self: SimpleNamespace(out=out)),
-        ("error", lambda *_: 0.5),
-        ("explain", lambda self: []),
-        ("ours", ours),
-    ):
-        monkeypatch.setattr(type(problem), name, value)
-    record = bench_command.measure(problem, None, packed=True)
+    record = bench(problem, None, ours, packed=True)
     assert list(record["packed_tflops"]) == ["packed", "as they lie"]
     assert [choice.config.packed for choice in seen[1:]] == [True, False]
-    assert "packed_tflops" not in bench_command.measure(problem, None)
+    assert "packed_tflops" not in bench(problem, None)
+    assert list(bench(problem, None, ours, splits=(2, 4))["splits_tflops"]) == ["2", "4"]
+    assert [choice.splits for choice in seen[-2:]] == [2, 4]
 
 
-def test_trmm_is_timed_beside_cublas_out_of_place(monkeypatch):
-    """Where the result goes is memory of its own, and B stays."""
-    x = SimpleNamespace(a=np.eye(4), out=SimpleNamespace(get=lambda order: None))
+@pytest.mark.parametrize(
+    "routine, variant, way", [("trmm", "LLNN", "out_of_place"), ("gemm3m", "NN", "four_products")]
+)
+@pytest.mark.parametrize("taken", [(1e-3, 3e-3, 2e-3), (1e-3, 2e-3, 4e-3)])
+def test_the_best_way_of_the_vendor_is_the_rival(bench, monkeypatch, routine, variant, way, taken):
+    """In turn with ours; a TRMM's result out of place goes into memory of its own, and B stays."""
     calls = []
 
-    class Rotation:
-        sets = (x,)
-
-        def __init__(self, operands):
-            pass
-
-        def seconds(self, call):
-            call(x)
-            return 1e-3
-
     class Library:
-        def trmm(self, alpha, a, b, side, uplo, trans, diag, out=None):
-            calls.append((b, out))
+        def __getattr__(self, name):
+            return lambda *arguments: calls.append((name, arguments))
 
-    monkeypatch.setitem(sys.modules, "pyblasgpu.bench.timing", SimpleNamespace(Rotation=Rotation))
-    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(empty_like=lambda array: "elsewhere"))
-    (problem,) = bench_command.problems(("trmm",), "d", ("LLNN",), (4,))
-    for name, value in (
-        ("data", lambda self: x),
-        ("error", lambda *_: 0.5),
-        ("explain", lambda self: []),
-        ("ours", lambda *_: None),
-    ):
-        monkeypatch.setattr(type(problem), name, value)
-    record = bench_command.measure(problem, Library())
-    assert record["cublas_out_of_place_tflops"] == pytest.approx(problem.flops / 1e-3 / 1e12)
-    assert [other for _, other in calls] == [None, "elsewhere"]
+    monkeypatch.setattr(Turns, "taken", taken)
+    (problem,) = bench_command.problems((routine,), "z", (variant,), (4,))
+    record = bench(problem, Library())
+    rates = [
+        record[key] * 1e12 / problem.flops for key in ("tflops", "cublas_tflops", f"cublas_{way}_tflops")
+    ]
+    assert [1 / rate for rate in rates] == pytest.approx(taken)
+    assert record["speedup"] == pytest.approx(2.0) and record["cublas_seconds"] == taken[1]
+    (first, _), (second, arguments) = calls
+    assert (first, second) == ((routine, "trmm") if routine == "trmm" else (routine, "gemm"))
+    assert routine != "trmm" or arguments[-1] == "elsewhere"
+
+
+def test_what_is_compared_has_its_rounds_in_turn():
+    """Each after it was prepared; the first round is not counted."""
+    order, ticks = [], iter((9.0, 9.0, 1.0, 5.0, 2.0, 6.0, 3.0, 7.0))
+
+    def clock(run):
+        run()
+        return next(ticks)
+
+    runs = {name: lambda name=name: order.append(name) for name in "ab"}
+    assert medians_in_turn(runs, clock, lambda: order.append("-"), repeats=3) == {"a": 2.0, "b": 6.0}
+    assert "".join(order) == "-a-b" * 4
 
 
 def test_counters_of_trmm_have_two_rivals():
@@ -248,7 +278,11 @@ def test_a_table_of_results(capsys):
     bench_command.show({"device": "NVIDIA H200", "results": [record, rivalled, packed]})
     text = capsys.readouterr().out
     assert "packed" in text and "31.25" in text and "29.50" in text
-    assert "geometric mean of ours / cuBLAS: d 1.500" in text and "7.25" in text and "nan" in text
+    assert (
+        "geometric mean (least) of ours / the best of cuBLAS: d 1.500 (1.500)" in text
+        and "7.25" in text
+        and "nan" in text
+    )
 
 
 def test_an_exported_tree_within_a_checkout_is_not_that_commit(monkeypatch, tmp_path):
