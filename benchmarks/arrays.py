@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import cupy
 import numpy as np
 
-from pyblasgpu.testing.clocks import device_clock, median_seconds
+from pyblasgpu.testing.clocks import device_clock, medians_in_turn
 from pyblasgpu.types import DTYPES
 
-__all__ = ["cold_seconds", "normal", "repeats_at", "uniform"]
+__all__ = ["cold_medians", "cold_seconds", "normal", "repeats_at", "uniform"]
 
 BUSY = 24  # times that the L2 cache is emptied before a run: the host enqueues the run meanwhile
 FLUSH = 128 << 20  # bytes that are written for it
@@ -24,6 +24,16 @@ def cold_seconds(
     busy: int | None = None,
 ) -> float:
     """Median seconds of `run` on the device; ``restore()`` brings what it overwrites anew, untimed."""
+    return cold_medians({"": run}, restore, repeats, busy)[""]
+
+
+def cold_medians(
+    runs: Mapping[str, Callable[[], Any]],
+    restore: Callable[[], Any] = lambda: None,
+    repeats: int = 9,
+    busy: int | None = None,
+) -> dict[str, float]:
+    """Median seconds of each of `runs` as by `cold_seconds`, in turn."""
     flush = cupy.empty(FLUSH, cupy.uint8)
 
     def prepare() -> None:
@@ -31,7 +41,7 @@ def cold_seconds(
             restore()
             flush.fill(0)
 
-    return median_seconds(run, device_clock(), prepare, repeats)
+    return medians_in_turn(runs, device_clock(), prepare, repeats)
 
 
 def repeats_at(n: int) -> int:

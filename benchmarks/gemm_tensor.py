@@ -8,7 +8,7 @@ product and the guard by themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import wraps
 from statistics import median
@@ -25,7 +25,7 @@ from pyblasgpu.frontend.calls import call_cache
 from pyblasgpu.gpu import launch
 from pyblasgpu.gpu.events import Stopwatch
 from pyblasgpu.routines import launch_list
-from pyblasgpu.testing.clocks import device_clock, median_seconds
+from pyblasgpu.testing.clocks import device_clock, median_seconds, medians_in_turn
 from pyblasgpu.testing.cublas import load
 from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import DTYPES
@@ -54,15 +54,25 @@ class Operands:
 
     def seconds(self, run: Callable[..., Any], passes: int | None = None, untimed: int = 1) -> float:
         """The median of a call."""
+        return self.in_turn({"": run}, passes, untimed)[""]
+
+    def in_turn(
+        self, runs: Mapping[str, Callable[..., Any]], passes: int | None = None, untimed: int = 1
+    ) -> dict[str, float]:
+        """The median of a call of each, a pass of each in turn."""
         rounds = 1 if self.sets[0][2].size > 5000**2 else 4
 
-        def one_pass() -> None:
-            for _ in range(rounds):
-                for operands in self.sets:
-                    run(*operands)
+        def pass_of(run: Callable[..., Any]) -> Callable[[], None]:
+            def one_pass() -> None:
+                for _ in range(rounds):
+                    for operands in self.sets:
+                        run(*operands)
 
-        taken = median_seconds(one_pass, device_clock(), repeats=passes or PASSES, untimed=untimed)
-        return taken / len(self.sets) / rounds
+            return one_pass
+
+        made = {name: pass_of(run) for name, run in runs.items()}
+        taken = medians_in_turn(made, device_clock(), repeats=passes or PASSES, untimed=untimed)
+        return {name: seconds / len(self.sets) / rounds for name, seconds in taken.items()}
 
 
 def tensor(a: Any, b: Any, c: Any) -> None:
@@ -73,22 +83,30 @@ def by_fma(a: Any, b: Any, c: Any) -> None:
     pyblasgpu.gemm(a, b, out=c)
 
 
-def vendor() -> Callable[[Any, Any, Any], None]:
+def vendor(routine: str = "gemm") -> Callable[[Any, Any, Any], None]:
     """cuBLAS's product, on the current stream."""
     library = load()
     library.set_stream(cupy.cuda.get_current_stream().ptr)
-    return lambda a, b, c: library.gemm(1.0, a, b, 0.0, c)
+    return lambda a, b, c: getattr(library, routine)(1.0, a, b, 0.0, c)
+
+
+def vendors(letter: str) -> dict[str, Callable[[Any, Any, Any], None]]:
+    """cuBLAS's ways to a product: of complex matrices also three real products."""
+    three = {"cublas_3m": vendor("gemm3m")} if DTYPES[letter].is_complex else {}
+    return {"cublas": vendor(), **three}
 
 
 def compared(letter: str, m: int, n: int, k: int, around: AbstractContextManager[Any] | None = None) -> Row:
-    """Seconds of all three, ours in a context, TFLOP/s and the ratios."""
+    """Seconds of each way in turn, all in a context, TFLOP/s and the ratios, to the vendor's best way."""
     operands, work = Operands(letter, m, n, k), DTYPES[letter].flops_per_fma * m * n * k / 1e12
-    theirs, fma = operands.seconds(vendor()), operands.seconds(by_fma)
+    theirs = vendors(letter)
     with around or nullcontext():
-        ours = operands.seconds(tensor)
-    seconds = {"m": m, "n": n, "k": k, "seconds": ours, "cublas": theirs, "fma": fma}
-    rates = {"tflops": work / ours, "cublas_tflops": work / theirs, "fma_tflops": work / fma}
-    return seconds | rates | {"ratio": theirs / ours, "ratio_to_fma": fma / ours}
+        seconds = operands.in_turn({**theirs, "fma": by_fma, "ours": tensor})
+    ours = seconds.pop("ours")
+    rates = {"tflops": work / ours, **{f"{way}_tflops": work / spent for way, spent in seconds.items()}}
+    best = min(seconds[way] for way in theirs)
+    ratios = {"ratio": best / ours, "ratio_to_fma": seconds["fma"] / ours}
+    return {"m": m, "n": n, "k": k, "seconds": ours, **seconds, **rates, **ratios}
 
 
 def sgemm() -> Rows:

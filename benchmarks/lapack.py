@@ -1,8 +1,9 @@
 """Factorizations beside cuSOLVER, called directly: potrf potrs posv potri trtri lauum, and batches.
 
 ``python -m benchmarks.lapack [--out DIR] [--routines potrf ...] [--sizes 512 ...] [--batches]`` prints
-microseconds of a call and the ratio cuSOLVER / ours, medians of CUDA events. Each call works on a fresh copy
-of its matrices; before it the device is kept busy, so that the host's time to enqueue it does not count.
+microseconds of a call and the ratio cuSOLVER / ours, medians of CUDA events, in turn. Each call works on a
+fresh copy of its matrices; before it the device is kept busy, so that the host's time to enqueue it does not
+count. Of potrf and posv, whose matrix is whole, the ratio is to the faster one of cuSOLVER's two triangles.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pyblasgpu.operands import Operand
 from pyblasgpu.routines.lapack import lauum, potrf, potri, potrs, trtri
 from pyblasgpu.routines.launch_list import LaunchList
 from pyblasgpu.testing import cusolver
-from pyblasgpu.testing.clocks import device_clock, median_seconds
+from pyblasgpu.testing.clocks import device_clock, medians_in_turn
 from pyblasgpu.types import DTYPES, Diag, Uplo, dtype_of
 
 #: A launch list, and the operands that it runs on.
@@ -28,6 +29,7 @@ ROUTINES = ("potrf", "potrs", "posv", "potri", "trtri", "lauum")
 ROUNDS = 5
 BUSY = 1 << 28  # bytes that are written before each call, eight times
 NO_RIVAL = float("nan")
+OURS, CUSOLVER, OTHER_TRIANGLE = "ours", "cusolver", "cusolver_other_triangle"
 RIGHT_HAND_SIDES = (1, 32, 512, 0)  # 0: as many as rows
 BATCHES = ((8, 20_000), (16, 10_000), (32, 5_000), (64, 2_000), (128, 1_000), (256, 300))
 
@@ -95,6 +97,16 @@ class Case(NamedTuple):
         call = getattr(solver, self.routine)
         return lambda *arrays: call(*(array[0] for array in arrays), self.uplo)
 
+    def rivals(self, solver: cusolver.Cusolver) -> dict[str, Callable[..., None]]:
+        """cuSOLVER's calls by name: where A is whole, also that which reads the other triangle of it."""
+        own = self.rival(solver)
+        if own is None:
+            return {}
+        if self.batch > 1 or self.routine not in ("potrf", "posv"):
+            return {CUSOLVER: own}
+        turned = self._replace(uplo=Uplo.UPPER if self.uplo is Uplo.LOWER else Uplo.LOWER)
+        return {CUSOLVER: own, OTHER_TRIANGLE: turned.rival(solver) or own}
+
 
 def operand(array: Any) -> Operand:
     """A stack of matrices as the routines take it."""
@@ -115,8 +127,10 @@ def run_lists(case: Case, info: Any, *arrays: Any) -> None:
         launches.run([each.pointer for each in operands], 1, stream=0)
 
 
-def microseconds(call: Callable[..., None], originals: list[Any], rounds: int) -> tuple[float, list[Any]]:
-    """The median of `rounds` calls on fresh copies, and the results of the last one."""
+def microseconds(
+    calls: dict[str, Callable[..., None]], originals: list[Any], rounds: int
+) -> tuple[dict[str, float], dict[str, list[Any]]]:
+    """Medians of `rounds` calls of each in turn, on fresh copies; and what each computes."""
     busy = cupy.empty(BUSY, cupy.uint8)
     arrays = [cupy.empty_like(x.transpose(0, 2, 1)).transpose(0, 2, 1) for x in originals]
 
@@ -126,7 +140,14 @@ def microseconds(call: Callable[..., None], originals: list[Any], rounds: int) -
         for _ in range(8):
             busy.fill(0)
 
-    return 1e6 * median_seconds(lambda: call(*arrays), device_clock(), prepare, rounds), arrays
+    runs = {name: partial(call, *arrays) for name, call in calls.items()}
+    medians = medians_in_turn(runs, device_clock(), prepare, rounds)
+    results = {}
+    for name, run in runs.items():
+        prepare()
+        run()
+        results[name] = [array.copy(order="K") for array in arrays]
+    return {name: 1e6 * seconds for name, seconds in medians.items()}, results
 
 
 def measured(case: Case, solver: cusolver.Cusolver) -> Row:
@@ -134,18 +155,16 @@ def measured(case: Case, solver: cusolver.Cusolver) -> Row:
     originals = case.arrays()
     info = cupy.zeros(case.batch, originals[0].dtype)
     rounds = ROUNDS if case.n < 8192 else 3
-    ours, results = microseconds(partial(run_lists, case, info), originals, rounds)
-    rival = case.rival(solver)
-    theirs, difference = NO_RIVAL, NO_RIVAL
-    if rival is not None:
-        theirs, others = microseconds(rival, originals, rounds)
-        difference = apart(case, results, others)
+    rivals = case.rivals(solver)
+    times, results = microseconds({OURS: partial(run_lists, case, info), **rivals}, originals, rounds)
+    theirs = {f"{name}_us": round(times[name], 2) for name in rivals} or {f"{CUSOLVER}_us": NO_RIVAL}
+    difference = apart(case, results[OURS], results[CUSOLVER]) if rivals else NO_RIVAL
     return {
-        "ours_us": round(ours, 2),
-        "cusolver_us": round(theirs, 2),
-        "ratio": round(theirs / ours, 3),
+        "ours_us": round(times[OURS], 2),
+        **theirs,
+        "ratio": round(min(theirs.values()) / times[OURS], 3),
         "difference": difference,
-        "error_over_bound": over_bound(case, results[0], originals[0]),
+        "error_over_bound": over_bound(case, results[OURS][0], originals[0]),
         "info": int(info.view(cupy.int32)[:: info.itemsize // 4].max()),
         "launches": sum(len(launches.entries) for launches, _ in launch_lists(case, originals, info)),
     }

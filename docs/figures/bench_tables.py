@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bench_cases import KINDS, VENDOR, Case, Groups, commits
-from readme_table import geometric_mean
+from readme_table import mean_and_least
 
 __all__ = ["bench_tables"]
 
@@ -37,20 +37,20 @@ def _table(routine: str, kind: str, cases: list[Case]) -> Iterator[str]:
     shapes = sorted(dict.fromkeys(case.shape for case in cases), key=_by_size)
     lines = sorted({_call(case) for case in cases}, key=lambda call: ("sdcz".index(call[0]), call))
     cells = {(_call(case), case.shape): case for case in cases}
-    means = [geometric_mean(case.ratio() for case in cases if _call(case) == call) for call in lines]
+    means = [mean_and_least([case.ratio() for case in cases if _call(case) == call]) for call in lines]
     if kind in ("batched", "shapes", "few"):
         yield "| | " + " | ".join(lines) + " |"
         yield "|---" * (len(lines) + 1) + "|"
         for shape in shapes:
             row = " | ".join(_cell(cells.get((call, shape))) for call in lines)
             yield f"| {_shape(shape, kind)} | {row} |"
-        yield "| **mean** | " + " | ".join(f"**{mean:.2f}**" for mean in means) + " |"
+        yield "| **mean** | " + " | ".join(f"**{mean}**" for mean in means) + " |"
         return
     yield "| | " + " | ".join(_shape(shape, kind) for shape in shapes) + " | mean |"
     yield "|---" * (len(shapes) + 2) + "|"
     for call, mean in zip(lines, means, strict=True):
         row = " | ".join(_cell(cells.get((call, shape))) for shape in shapes)
-        yield f"| {call} | {row} | **{mean:.2f}** |"
+        yield f"| {call} | {row} | **{mean}** |"
 
 
 def _call(case: Case) -> str:

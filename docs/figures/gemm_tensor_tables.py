@@ -8,7 +8,7 @@ from typing import Any
 
 from vendor_tables import runs_of
 
-__all__ = ["gemm_tensor_tables", "newest"]
+__all__ = ["gemm_tensor_tables", "newest", "over_3m"]
 
 LISTS = {
     "sgemm": "sgemm",
@@ -59,9 +59,28 @@ def newest(results: Path, device: str, *names: str) -> list[tuple[str, dict[str,
     return list(measurements.values())
 
 
+def over_3m(results: Path, device: str) -> list[tuple[str, int, float]]:
+    """Dtype, order, and our rate on tensor cores over that of cuBLAS's `gemm3m`, also of another run."""
+    theirs = {
+        (record["dtype"], record["n"]): record["cublas_tflops"]
+        for run in sorted(runs_of(results, device), key=lambda run: run["date"])
+        for record in run.get("results", [])
+        if record.get("routine") == "gemm3m" and record["variant"] == "NN"
+    }
+    ours = [(name[0], case) for name, case, _ in newest(results, device, "cgemm", "zgemm")]
+    rivals = [case.get("cublas_3m_tflops", theirs.get((letter, case["n"]))) for letter, case in ours]
+    return [
+        (letter, case["n"], case["tflops"] / rival)
+        for (letter, case), rival in zip(ours, rivals, strict=True)
+        if rival
+    ]
+
+
 def _product(name: str, case: dict[str, Any], commit: str) -> str:
     extents = " × ".join(str(case[each]) for each in "mnk")
     rates = [f"{case[each]:.1f}" for each in ("cublas_tflops", "fma_tflops", "tflops")]
+    if "cublas_3m_tflops" in case:
+        rates[0] += f", by three products {case['cublas_3m_tflops']:.1f}"
     cells = [LISTS[name], extents, *rates, f"{case['ratio']:.2f}", f"{case['ratio_to_fma']:.2f}", commit]
     return f"| {' | '.join(cells)} |"
 

@@ -49,6 +49,8 @@ def _row(case: dict[str, Any], commit: str) -> str:
     routine, n, columns, units = case["routine"], case["n"], case["columns"], case["mode"]["units"]
     rates = [f"{case[each]['tflops']:.1f}" for each in ("vendor", "fma", "mode")]
     other = "" if routine in TITLES or columns == n else str(columns)
+    in_place = " (cuBLAS in place)" * (routine.endswith("trmm") and "vendor_out_of_place" not in case)
     error = "" if units is None else f"{units:.2g}"
-    cells = [TITLES.get(routine, routine), str(n), other, *rates, f"{case['ratio']:.2f}", error, commit]
+    title = TITLES.get(routine, routine) + in_place
+    cells = [title, str(n), other, *rates, f"{case['ratio']:.2f}", error, commit]
     return f"| {' | '.join(cells)} |"

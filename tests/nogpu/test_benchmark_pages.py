@@ -136,6 +136,48 @@ def test_contests(benchmarks, tmp_path):
     assert not list(benchmarks.vendor_tables(tmp_path, "A card"))
 
 
+def potrf(letter, uplo, n, ours, theirs, **other):
+    return {"routine": "potrf", "letter": letter, "uplo": uplo, "n": n, "batch": 1, "ratio": theirs / ours,
+            "ours_us": ours, "cusolver_us": theirs, **other}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [potrf("d", "LOWER", 512, 2.0, 3.0), potrf("d", "UPPER", 512, 2.0, 5.0)],
+        [
+            potrf("d", "LOWER", 512, 2.0, 3.0),
+            potrf("d", "UPPER", 512, 2.0, 5.0, cusolver_other_triangle_us=3.0),
+        ],
+    ],
+    ids=["of two records", "of one"],
+)
+def test_the_upper_triangle_has_the_vendors_lower_as_a_rival(benchmarks, tmp_path, records):
+    folder = tmp_path / "a-card"
+    folder.mkdir()
+    document = {"device": "A card", "date": "2026-02-02", "commit": "abcdef012", "results": records}
+    (folder / "a.json").write_text(json.dumps(document))
+    made = {case.routine: case.ratio for case in sys.modules["vendor_tables"].ratios(tmp_path, "A card")}
+    faster = "potrf, upper, over cuSOLVER's faster triangle"
+    assert made == {"potrf, lower": 1.5, "potrf, upper": 2.5, faster: 1.5}
+
+
+def test_means_name_the_orders_that_they_cover(benchmarks, tmp_path):
+    """By dtype where they differ, with the least ratio; `gemm3m` may be of another run."""
+    folder = tmp_path / "a-card"
+    folder.mkdir()
+    orders = {"s": (512, 1024, 2048), "d": (512, 1024, 2048), "z": (1024, 4096)}
+    rows = [potrf(letter, "LOWER", n, 1024.0, float(n)) for letter in orders for n in orders[letter]]
+    product = {"m": 4096, "n": 4096, "k": 4096, "tflops": 6.0, "ratio": 2.5}
+    rival = {"routine": "gemm3m", "dtype": "z", "variant": "NN", "n": 4096, "cublas_tflops": 4.0}
+    machine = {"device": "A card", "date": "2026-02-02", "commit": "abcdef012"}
+    (folder / "a.json").write_text(json.dumps({**machine, "results": rows, "zgemm": [product]}))
+    (folder / "b.json").write_text(json.dumps({**machine, "results": [rival]}))
+    text = benchmarks.readme_table((), tmp_path, "A card")
+    assert "| Cholesky, `potrf`, lower, orders 512 to 2048 (z: 1024 and 4096) | 1.00 (0.50) |" in text
+    assert "| the same over cuBLAS's `gemm3m`, orders 4096 |  |  |  | 1.50 (1.50) |" in text
+
+
 def test_a_row_of_the_readme_needs_results(benchmarks, tmp_path):
     """TRMM out of place has a row where cuBLAS was timed so, and else none."""
     folder = tmp_path / "a-card"

@@ -89,6 +89,20 @@ def test_a_script_from_options_to_its_file(run, name, options, constants, lists)
     assert all(document[each] for each in lists.split())
 
 
+def test_the_rival_is_the_vendors_best_way(run):
+    """TRMM in place and out of place, and complex products by three real ones."""
+    (row,) = run("tensor_level3", "--sizes 24 --routines trmm")["cases"]
+    ways = [row[f"vendor_{place}"]["seconds"] for place in ("in_place", "out_of_place")]
+    assert row["vendor"]["seconds"] == min(ways)
+    assert row["ratio"] == pytest.approx(min(ways) / row["mode"]["seconds"])
+    for script, kind in (("gemm_int8", "zgemm"), ("gemm_tensor", "cgemm")):
+        (row,) = run(script, f"--kinds {kind}", COMPLEX_ORDERS=(128,), PASSES=1)[kind]
+        assert row["ratio"] == pytest.approx(min(row["cublas"], row["cublas_3m"]) / row["seconds"])
+        assert row["cublas_3m_tflops"] == pytest.approx(8 * 128**3 / 1e12 / row["cublas_3m"])
+    (row,) = run("gemm_int8", "--kinds dgemm", ORDERS=(32,), PASSES=1)["dgemm"]
+    assert "cublas_3m" not in row and row["ratio"] == pytest.approx(row["cublas"] / row["seconds"])
+
+
 # ------------------------------------------------------------------------------------- lists of launches
 
 
@@ -112,6 +126,11 @@ def test_lists_of_launches_of_lapack(run, kernels):
         for row in rows
         if row["routine"] == "potrf" and row["batch"] == 1 and row["letter"] == "s"
     )
+    both = [row for row in rows if "cusolver_other_triangle_us" in row]
+    assert {(row["routine"], row["batch"]) for row in both} == {("potrf", 1), ("posv", 1)}
+    for row in both:
+        best = min(row["cusolver_us"], row["cusolver_other_triangle_us"])
+        assert row["ratio"] == pytest.approx(best / row["ours_us"], rel=0.02, abs=2e-3)
 
 
 @pytest.mark.parametrize("options", ["", "--sweep"])
