@@ -90,6 +90,15 @@ def fake(monkeypatch):
 
 
 @pytest.fixture
+def card(request, monkeypatch):
+    """The fake device with the launch lists that a card has, whose kernels are computed with NumPy."""
+    import fake_kernels  # before the fake device: it keeps what that replaces
+
+    request.getfixturevalue("fake")
+    fake_kernels.install_below(monkeypatch)
+
+
+@pytest.fixture
 def pytorch(monkeypatch):
     """``pytorch(module)``: calls take it for PyTorch."""
 

@@ -8,7 +8,6 @@ from ast import literal_eval
 from typing import Any
 
 import fake_device
-import fake_kernels
 import numpy as np
 import pytest
 import scipy.linalg.lapack as scipys
@@ -23,12 +22,6 @@ N = 6
 @pytest.fixture(autouse=True)
 def on_the_cpu(monkeypatch):
     monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
-
-
-@pytest.fixture
-def card(fake, monkeypatch):
-    """The fake device with the launch lists that a card has, whose kernels are computed with NumPy."""
-    fake_kernels.install_below(monkeypatch)
 
 
 def matrices(letter: str, *shape: int, seed: int = 1) -> np.ndarray:

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any
 
 import fake_device
-import fake_kernels
 import numpy as np
 import pytest
 from library_cases import CASES, MORE_CASES, NumPy, Operands, Routines, fetched
@@ -77,11 +76,6 @@ class FakeLibrary:
         return fake_device.Array(placed)
 
     get = staticmethod(fake_device.Array.get)
-
-
-@pytest.fixture
-def card(fake, monkeypatch):
-    fake_kernels.install_below(monkeypatch)
 
 
 def repeated(library: Any, case: str) -> Callable[[], Any]:
