@@ -64,7 +64,7 @@ class Rotation:
         return {name: seconds / len(self.sets) for name, seconds in medians.items()}
 
     def result(self, call: Callable[[Arrays], object]) -> np.ndarray:
-        """What a call computes, in host memory."""
+        """Result of a call, in host memory."""
         self.restore()
         call(self.sets[-1])
         computed: np.ndarray = self.sets[-1].out.get(order="A")
