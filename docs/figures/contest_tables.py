@@ -1,7 +1,4 @@
-"""Tables of factors of the public contests' batches, from results of `benchmarks.contest`.
-
-Of each case the newest measurement counts.
-"""
+"""Tables of factors of the public contests' batches."""
 
 from __future__ import annotations
 
@@ -9,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from contest_results import contest_cases
 from readme_table import geometric_mean
-from vendor_tables import runs_of
 
 __all__ = ["contest_tables"]
 
@@ -31,18 +28,13 @@ Each cell is milliseconds of a call, ours / PyTorch's, and PyTorch's over ours. 
 
 def contest_tables(results: Path, device: str) -> Iterator[str]:
     """The lines of the page for a device: tables, or nothing."""
-    newest: dict[tuple[Any, ...], tuple[dict[str, Any], str]] = {}
-    for run in sorted(runs_of(results, device), key=lambda run: run["date"]):
-        for row in run.get("results", []):
-            if "torch_ms" in row and "problem" not in row:
-                case = row["routine"], row["count"], row["m"], row["n"], row["dtype"]
-                newest[case] = row, run["commit"][:7]
+    newest = contest_cases(results, device)
     if not newest:
         return
     yield from TEXT.rstrip("\n").split("\n")
-    dtypes = sorted({case[-1] for case in newest}, key="sdcz".index)
+    dtypes = sorted({case.dtype for case in newest}, key="sdcz".index)
     for routine, name in ROUTINES.items():
-        rows = {case[1:]: row for case, (row, _) in newest.items() if case[0] == routine}
+        rows = {case[1:]: row for case, (row, _) in newest.items() if case.routine == routine}
         if rows:
             yield from ("", *_table(name, rows, dtypes))
     commits = ", ".join(dict.fromkeys(commit for _, commit in newest.values()))

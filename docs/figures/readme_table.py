@@ -7,11 +7,17 @@ from math import exp, log
 from pathlib import Path
 from typing import NamedTuple
 
+from contest_results import contest_cases
 from gemm_tensor_tables import newest, over_3m
 from vendor_tables import ratios
 
 __all__ = ["Row", "geometric_mean", "mean_and_least", "readme_table"]
 
+CONTESTS = {
+    "reduced QR over PyTorch's, batches and tall matrices": "qr",
+    "eigenvalues and eigenvectors over PyTorch's, batches": "eigh",
+    "singular values and vectors over PyTorch's, batches": "svd",
+}
 LEAST_TENSOR = 4096  # from which order products on tensor cores count
 
 
@@ -59,6 +65,11 @@ def _others(results: Path, device: str) -> Iterator[Row]:
     for label, routine in (("LU, `getrf`", "getrf"), ("Cholesky, `potrf`, lower", "potrf, lower")):
         cases = [case for case in ratios(results, device) if case.routine == routine]
         yield Row(label, device, [(case.dtype, case.ratio, case.order) for case in cases])
+    for label, routine in CONTESTS.items():
+        cases = contest_cases(results, device).items()
+        yield Row(
+            label, device, [(x.dtype, row["ratio"], x.n) for x, (row, _) in cases if x.routine == routine]
+        )
 
 
 def _line(row: Row) -> str:
