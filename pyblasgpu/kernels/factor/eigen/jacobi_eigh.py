@@ -17,12 +17,14 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from ....errors import require
-from ....gpu.backend import cuda, device_function, ptx, unrolled
+from ....gpu.backend import cuda, device_function, ptx
 from ....gpu.build.compile import KernelSource
 from ...common.kernel_config import WARP, BlockConfig
 from ...common.parameters import parameters
-from ..qr.reflector import scaler, size_of
-from .rotation import PARTIALS, angle, barrier, pair_of, resident_blocks, team_max, team_sum, turner
+from ..qr.reflector import scaler
+from .eigh_steps import ROWS, rotations, updater, vector_turner
+from .rotation import PARTIALS, barrier, resident_blocks, team_max, team_sum
+from .symmetric_store import loader, places, squares, symmetric_scaler
 
 __all__ = ["STEM", "JacobiEigh", "source"]
 
@@ -42,7 +44,6 @@ ORDERS = {4: (32, 64, 128, 256), 8: (32, 64, 128, 224), 16: (32, 64, 96, 160)}
 #: the kernel whose matrices are of a warp, and of others.
 RESIDENT_THREADS = {4: (768, 1024), 8: (768, 768), 16: (512, 512)}
 LANES = (4, 8, 16, 32)  # of a matrix in a warp
-ROWS = 4  # rows of the vectors that a thread has under way, of complex ones half as many
 APART = 4  # groups of threads, from which on the first one computes rotations alone
 
 
@@ -163,286 +164,12 @@ def source(config: JacobiEigh) -> KernelSource:
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
-def _places(facts) -> tuple[Callable, Callable, Callable, Callable]:
-    """``place(i, j, h)``: where the element of A is that is (i, j) or the conjugate of (j, i); ``sign(i, j,
-    h)``: what its imaginary part is multiplied by to be that of (i, j). ``get(x, i, s, at, plane, sign)`` and
-    ``put(s, at, plane, x, i, sign)``: an element from shared memory and to it, `plane` reals from the real
-    parts to the imaginary ones.
-    """
-    COMPLEX, real, int32, select = facts.is_complex, ptx.REALS[facts.real], ptx.types.int32, ptx.select
-
-    @device_function
-    def place(i, j, h):
-        m, row, col = int32(h + h), int32(max(i, j)), int32(min(i, j))
-        is_near = row - col < h
-        at = select(is_near, int32((row - col) * m + col), int32((m - 1 - row + col) * m + row))
-        return select(row == m - 1, int32(h * m + col), at)
-
-    @device_function
-    def sign(i, j, h):
-        is_far = (abs(i - j) >= h) & (max(i, j) < h + h - 1)
-        return real(1) if (i >= j) != is_far else real(-1)
-
-    @device_function
-    def get(x, i, s, at, plane, sign):
-        x[i] = s[at]
-        if COMPLEX:
-            x[i + 1] = sign * s[at + plane]
-
-    @device_function
-    def put(s, at, plane, x, i, sign):
-        s[at] = x[i]
-        if COMPLEX:
-            s[at + plane] = sign * x[i + 1]
-
-    return place, sign, get, put
-
-
-def _loader(config: JacobiEigh) -> Callable:
-    """``load(x, s, plane, v, plane_v, vectors, a, a_rs, a_cs, n, rows, conj, h, thread, lanes)``: A to
-    shared memory, zeros beyond `rows`, the identity for the vectors; the largest size of a part of the
-    thread's elements.
-    """
-    facts, (place, sign, _, put) = config.dtype_facts, _places(config.dtype_facts)
-    REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
-    int32, int64, quotient, size = ptx.types.int32, ptx.types.int64, ptx.quotient, size_of(facts)
-    LDV = config.ldv
-
-    @device_function
-    def load(x, s, plane, v, plane_v, vectors, a, a_rs, a_cs, n, rows, conj, h, thread, lanes):
-        by_columns, m = abs(a_rs) <= abs(a_cs), int32(h + h)
-        most, number = real(0), int32(thread)
-        while number < m * m:
-            slow = int32(quotient(number, m))
-            fast = int32(number - slow * m)
-            i, j = (fast, slow) if by_columns else (slow, fast)
-            if i >= j:
-                x[0], x[REALS - 1] = real(0), real(0)
-                if i < rows:
-                    at = (int64(i) * a_rs + int64(j) * a_cs) * REALS
-                    for part in range(REALS):
-                        x[part] = a[at + part]
-                    if COMPLEX:
-                        x[1] = real(0) if i == j else (-x[1] if conj != 0 else x[1])
-                    most = max(most, size(x, int32(0)))
-                put(s, place(i, j, h), plane, x, int32(0), sign(i, j, h))
-            if vectors != 0 and slow < n:
-                at = int32(slow * LDV + fast)
-                for part in range(REALS):
-                    v[at + part * plane_v] = real(1) if part == 0 and slow == fast else real(0)
-            number = int32(number + lanes)
-        return most
-
-    return load
-
-
-def _scaler(config: JacobiEigh) -> Callable:
-    """``scale(out, s, plane, factor, h, thread, lanes)``: A times a factor; ``out[0]`` the sum of squares
-    of the thread's elements, ``out[1]`` of those below the diagonal.
-    """
-    facts, (place, *_) = config.dtype_facts, _places(config.dtype_facts)
-    REALS, real, int32, quotient = (
-        facts.reals_per_element,
-        ptx.REALS[facts.real],
-        ptx.types.int32,
-        ptx.quotient,
-    )
-
-    @device_function
-    def scale(out, s, plane, factor, h, thread, lanes):
-        out[0], out[1] = real(0), real(0)
-        m, number = int32(h + h), int32(thread)
-        while number < m * m:
-            j = int32(quotient(number, m))
-            i = int32(number - j * m)
-            if i >= j:
-                at, square = place(i, j, h), real(0)
-                for part in range(REALS):
-                    x = s[at + part * plane] * factor
-                    s[at + part * plane] = x
-                    square += x * x
-                out[0] += square
-                if i > j:
-                    out[0] += square
-                    out[1] += square
-            number = int32(number + lanes)
-
-    return scale
-
-
-def _rotations(config: JacobiEigh) -> Callable:
-    """``rotate(out, x, turns, s, plane, i, k, h)``: the rotation of pair `i` in step `k`, to `turns`, and
-    its own four elements of A.
-    """
-    facts, (place, sign, get, _) = config.dtype_facts, _places(config.dtype_facts)
-    REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
-    pair, make, int32 = pair_of(), angle(facts), ptx.types.int32
-
-    @device_function
-    def rotate(out, x, turns, s, plane, i, k, h):
-        p, q = pair(i, k, int32(h + h))
-        first, second, between = place(p, p, h), place(q, q, h), place(p, q, h)
-        get(x, int32(0), s, between, plane, sign(p, q, h))
-        gain = make(out, s[second] - s[first], x[0], x[REALS - 1])
-        s[first] -= gain
-        s[second] += gain
-        s[between] = real(0)
-        turns[i], turns[h + i] = out[0], out[1]
-        if COMPLEX:
-            s[between + plane] = real(0)
-            turns[h + h + i] = out[2]
-
-    return rotate
-
-
-def _updater(config: JacobiEigh) -> Callable:
-    """``update(x, turns, s, plane, i, k, h, d, step, meets_fixed)``: the rotations of step `k` applied to A,
-    where the rows of pair `i` meet the columns of pair i + d, i + d + step, ...; pair 0, which has the column
-    that is in no diagonal, meets pair `i` if `meets_fixed`.
-    """
-    facts, (*_, get, put) = config.dtype_facts, _places(config.dtype_facts)
-    REALS, COMPLEX, real, int32 = (
-        facts.reals_per_element,
-        facts.is_complex,
-        ptx.REALS[facts.real],
-        ptx.types.int32,
-    )
-    pair, turn, select = pair_of(), turner(facts), ptx.select
-
-    @device_function
-    def turn_block(x, s, plane, pp, pq, qp, qq, first, crossed, second, c, re, im, c_j, re_j, im_j):
-        get(x, 0, s, pp, plane, first)
-        get(x, REALS, s, pq, plane, crossed)
-        get(x, 2 * REALS, s, qp, plane, -crossed)
-        get(x, 3 * REALS, s, qq, plane, second)
-        turn(x, 0, REALS, c_j, re_j, im_j)
-        turn(x, 2 * REALS, 3 * REALS, c_j, re_j, im_j)
-        turn(x, 0, 2 * REALS, c, re, -im)
-        turn(x, REALS, 3 * REALS, c, re, -im)
-        put(s, pp, plane, x, 0, first)
-        put(s, pq, plane, x, REALS, crossed)
-        put(s, qp, plane, x, 2 * REALS, -crossed)
-        put(s, qq, plane, x, 3 * REALS, second)
-
-    @device_function
-    def update(x, turns, s, plane, i, k, h, d, step, meets_fixed):
-        m, others, c, re, im = int32(h + h), int32(h - 1), turns[i], turns[h + i], real(0)
-        if COMPLEX:
-            im = turns[h + h + i]
-        p, q = pair(i, k, m)
-        while d + d < others or (d + d == others and i <= d):
-            # rows p and q, columns p_j and q_j: distances d or others - d, and i + j or m - 1 - i - j
-            j = int32(i + d)
-            is_back, distance = j >= h, d
-            if is_back:
-                j, distance = int32(j - others), int32(others - d)
-            p_j, q_j = pair(j, k, m)
-            is_near, across = i + j < h, int32(i + j)
-            start = int32(distance * m)
-            far = int32(select(is_near, across, int32(m - 1 - across)) * m)
-            pp, qq = int32(start + select(is_back, p_j, p)), int32(start + select(is_back, q, q_j))
-            pq, qp = int32(far + select(is_near, q_j, p)), int32(far + select(is_near, q, p_j))
-            c_j, re_j, im_j = turns[j], turns[h + j], real(0)
-            if COMPLEX:
-                im_j = turns[h + h + j]
-            first, crossed = real(1) if is_back else real(-1), real(1) if is_near else real(-1)
-            turn_block(x, s, plane, pp, pq, qp, qq, first, crossed, -first, c, re, im, c_j, re_j, im_j)
-            d = int32(d + step)
-        if meets_fixed:
-            # rows m - 1 and k
-            c_0, re_0, im_0, last, start = turns[0], turns[h], real(0), int32(h * m), int32(i * m)
-            if COMPLEX:
-                im_0 = turns[h + h]
-            pp, pq, qp, qq = int32(last + p), int32(last + q), int32(start + k), int32(start + q)
-            one = real(1)
-            turn_block(x, s, plane, pp, pq, qp, qq, one, one, one, c_0, re_0, im_0, c, re, im)
-
-    return update
-
-
-def _squares(facts) -> Callable:
-    """``square(s, plane, h, thread, lanes)``: the sum of squares of a thread's elements of A, without the
-    diagonal.
-    """
-    REALS, real, int32, quotient = (
-        facts.reals_per_element,
-        ptx.REALS[facts.real],
-        ptx.types.int32,
-        ptx.quotient,
-    )
-
-    @device_function
-    def square(s, plane, h, thread, lanes):
-        m, total, number = int32(h + h), real(0), int32(thread)
-        while number < h * (m - 1):
-            distance = int32(quotient(number, int32(m - 1)))
-            at = int32(number + m + distance)
-            for part in range(REALS):
-                x = s[at + part * plane]
-                total += x * x
-            number = int32(number + lanes)
-        return total
-
-    return square
-
-
-def _vector_turner(config: JacobiEigh) -> Callable:
-    """``turn_vectors(x, turns, v, plane, i, k, h, row, end)``: the rotation of pair `i` of step `k` applied
-    to rows of V, several under way at a time.
-    """
-    facts, (*_, get, put) = config.dtype_facts, _places(config.dtype_facts)
-    REALS, COMPLEX, real, int32 = (
-        facts.reals_per_element,
-        facts.is_complex,
-        ptx.REALS[facts.real],
-        ptx.types.int32,
-    )
-    pair, turn, COUNT = pair_of(), turner(facts), ROWS // facts.reals_per_element
-    offset, LDV = ptx.offset, config.ldv
-
-    @device_function
-    def load(k, x, first, second, plane):
-        get(x, 2 * k * REALS, first, k * LDV, plane, real(1))
-        get(x, (2 * k + 1) * REALS, second, k * LDV, plane, real(1))
-
-    @device_function
-    def turn_one(k, x, c, re, im):
-        turn(x, 2 * k * REALS, (2 * k + 1) * REALS, c, re, im)
-
-    @device_function
-    def store(k, x, first, second, plane):
-        put(first, k * LDV, plane, x, 2 * k * REALS, real(1))
-        put(second, k * LDV, plane, x, (2 * k + 1) * REALS, real(1))
-
-    load_all, turn_all, store_all = unrolled(COUNT, load), unrolled(COUNT, turn_one), unrolled(COUNT, store)
-
-    @device_function
-    def turn_vectors(x, turns, v, plane, i, k, h, row, end):
-        c, re, im = turns[i], turns[h + i], real(0)
-        if COMPLEX:
-            im = turns[h + h + i]
-        p, q = pair(i, k, int32(h + h))
-        first, second = offset(v, int32(p + row * LDV)), offset(v, int32(q + row * LDV))
-        while row + COUNT <= end:
-            load_all(0, x, first, second, plane)
-            turn_all(0, x, c, re, im)
-            store_all(0, x, first, second, plane)
-            first, second = offset(first, COUNT * LDV), offset(second, COUNT * LDV)
-            row = int32(row + COUNT)
-        while row < end:
-            load(0, x, first, second, plane)
-            turn_one(0, x, c, re, im)
-            store(0, x, first, second, plane)
-            first, second, row = offset(first, LDV), offset(second, LDV), int32(row + 1)
-
-    return turn_vectors
-
-
 def _finisher(config: JacobiEigh) -> Callable:
     """``finish(turns, s, v, plane, back, w, w_step, out, v_rs, v_cs, vectors, n, rows, h, thread,
     lanes)``: eigenvalues times `back` in ascending order, and their vectors; NaN where `back` is none.
     """
-    facts, (place, *_) = config.dtype_facts, _places(config.dtype_facts)
+    facts = config.dtype_facts
+    place, *_ = places(facts)
     REALS, real, int32, int64 = (
         facts.reals_per_element,
         ptx.REALS[facts.real],
@@ -496,7 +223,7 @@ def _sweeper(config: JacobiEigh) -> Callable:
     two columns. Threads of a group have a pair each; those of a group from `groups` on do nothing.
     """
     facts, int32 = config.dtype_facts, ptx.types.int32
-    rotate, update, turn_vectors = _rotations(config), _updater(config), _vector_turner(config)
+    rotate, update, turn_vectors = rotations(facts), updater(facts), vector_turner(facts, config.ldv)
     sync, offset, quotient, TURN = (
         barrier(config.TEAM),
         ptx.offset,
@@ -541,11 +268,11 @@ def _build(config: JacobiEigh):
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     quotient, first_lane, grid_dependency_wait = ptx.quotient, ptx.first_lane, ptx.grid_dependency_wait
     load, scale, scales, sweep, square, finish = (
-        _loader(config),
-        _scaler(config),
+        loader(facts, config.ldv),
+        symmetric_scaler(facts),
         scaler(facts),
         _sweeper(config),
-        _squares(facts),
+        squares(facts),
         _finisher(config),
     )
     total, largest = team_sum(TEAM), team_max(TEAM)

@@ -13,22 +13,14 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from ....errors import require
-from ....gpu.backend import cuda, device_function, ptx, unrolled
+from ....gpu.backend import cuda, device_function, ptx
 from ....gpu.build.compile import KernelSource
 from ...common.kernel_config import WARP, BlockConfig
 from ...common.parameters import parameters
-from ..qr.reflector import NEGLIGIBLE, scaler, size_of
-from .rotation import (
-    PARTIALS,
-    angle,
-    barrier,
-    group_sum,
-    pair_of,
-    resident_blocks,
-    team_max,
-    team_sum,
-    turner,
-)
+from ..qr.reflector import NEGLIGIBLE, scaler
+from .rotation import PARTIALS, angle, barrier, group_sum, pair_of, resident_blocks, team_max
+from .svd_columns import ROWS, column_turner, mover, products, starter
+from .svd_vectors import completer, norms, sorter
 
 __all__ = [
     "CONJ_A",
@@ -61,7 +53,6 @@ SMALLER = ((64, WARP, 24, 16), (128, 128, 40, 32), (256, 256, 72, 64), (512, 512
 RESIDENT_THREADS = {4: 1024, 8: 1024, 16: 640}
 LANES = (4, 8, 16, 32)  # of a matrix in a warp
 NARROW = 4  # threads of a pair at least
-ROWS = 4  # rows that a thread has under way, of complex ones half as many
 
 
 def options_of(vectors: bool, conj_a: bool, conj_u: bool, conj_v: bool) -> int:
@@ -177,189 +168,6 @@ def source(config: JacobiSvd) -> KernelSource:
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
-def _access(facts) -> tuple[Callable, Callable]:
-    """``get(x, i, s, at, plane)`` and ``put(s, at, plane, x, i)``: an element from shared memory and to it,
-    with imaginary parts `plane` reals behind the real ones.
-    """
-    COMPLEX = facts.is_complex
-
-    @device_function
-    def get(x, i, s, at, plane):
-        x[i] = s[at]
-        if COMPLEX:
-            x[i + 1] = s[at + plane]
-
-    @device_function
-    def put(s, at, plane, x, i):
-        s[at] = x[i]
-        if COMPLEX:
-            s[at + plane] = x[i + 1]
-
-    return get, put
-
-
-def _mover(config: JacobiSvd) -> tuple[Callable, Callable]:
-    """``load(x, s, plane, ld, a, a_rs, a_cs, m, n, sign, thread, lanes)``: A to shared memory, its imaginary
-    parts times `sign`; the largest size of a part of the thread's elements. ``store(a, a_rs, a_cs, m, n,
-    sign, s, plane, ld, order, unit, thread, lanes)``: columns in an order, times `unit`, to a result.
-    """
-    facts = config.dtype_facts
-    REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
-    int32, int64, quotient = ptx.types.int32, ptx.types.int64, ptx.quotient
-    (_, put), size = _access(facts), size_of(facts)
-
-    @device_function
-    def coordinates(number, m, n, by_columns):
-        slow = int32(quotient(number, m if by_columns else n))
-        fast = int32(number - slow * (m if by_columns else n))
-        return (fast, slow) if by_columns else (slow, fast)
-
-    @device_function
-    def load(x, s, plane, ld, a, a_rs, a_cs, m, n, sign, thread, lanes):
-        by_columns, most, number = abs(a_rs) <= abs(a_cs), real(0), int32(thread)
-        while number < m * n:
-            i, j = coordinates(number, m, n, by_columns)
-            at = (int64(i) * a_rs + int64(j) * a_cs) * REALS
-            for part in range(REALS):
-                x[part] = a[at + part]
-            if COMPLEX:
-                x[1] = sign * x[1]
-            most = max(most, size(x, int32(0)))
-            put(s, int32(j * ld + i), plane, x, int32(0))
-            number = int32(number + lanes)
-        return most
-
-    @device_function
-    def store(a, a_rs, a_cs, m, n, sign, s, plane, ld, order, unit, thread, lanes):
-        by_columns, number = abs(a_rs) <= abs(a_cs), int32(thread)
-        while number < m * n:
-            i, j = coordinates(number, m, n, by_columns)
-            at, of = (int64(i) * a_rs + int64(j) * a_cs) * REALS, int32(int32(order[j]) * ld + i)
-            a[at] = s[of] * unit
-            if COMPLEX:
-                a[at + 1] = sign * s[of + plane] * unit
-            number = int32(number + lanes)
-
-    return load, store
-
-
-def _starter(config: JacobiSvd) -> Callable:
-    """``start(s, plane, ld, factor, m, n, rows, thread, lanes)``: A times a factor; below it rows of the
-    identity for V, where `rows` is more than `m`; a column of zeros where n is odd.
-    """
-    facts = config.dtype_facts
-    REALS, real, int32, quotient = (
-        facts.reals_per_element,
-        ptx.REALS[facts.real],
-        ptx.types.int32,
-        ptx.quotient,
-    )
-
-    @device_function
-    def start(s, plane, ld, factor, m, n, rows, thread, lanes):
-        number = int32(thread)
-        while number < rows * (n + (n & 1)):
-            j = int32(quotient(number, rows))
-            i = int32(number - j * rows)
-            for part in range(REALS):
-                at = int32(j * ld + i + part * plane)
-                if i < m and j < n:
-                    s[at] = s[at] * factor
-                else:
-                    s[at] = real(1) if i - m == j and part == 0 and j < n else real(0)
-            number = int32(number + lanes)
-
-    return start
-
-
-def _products(facts) -> Callable:
-    """``multiply(acc, x, s, plane, p, q, m, lane, width)``: squared norms of the columns at `p` and `q`, and
-    the product x^H y of them, to ``acc``: the part of a thread.
-    """
-    REALS, COMPLEX, real, int32 = (
-        facts.reals_per_element,
-        facts.is_complex,
-        ptx.REALS[facts.real],
-        ptx.types.int32,
-    )
-    COUNT, (get, _) = ROWS // REALS, _access(facts)
-
-    @device_function
-    def load(k, x, s, plane, p, q, width):
-        get(x, 2 * k * REALS, s, int32(p + k * width), plane)
-        get(x, (2 * k + 1) * REALS, s, int32(q + k * width), plane)
-
-    @device_function
-    def add(k, acc, x):
-        i, j = 2 * k * REALS, (2 * k + 1) * REALS
-        acc[0] += x[i] * x[i]
-        acc[1] += x[j] * x[j]
-        acc[2] += x[i] * x[j]
-        if COMPLEX:
-            acc[0] += x[i + 1] * x[i + 1]
-            acc[1] += x[j + 1] * x[j + 1]
-            acc[2] += x[i + 1] * x[j + 1]
-            acc[3] += x[i] * x[j + 1] - x[i + 1] * x[j]
-
-    load_all, add_all = unrolled(COUNT, load), unrolled(COUNT, add)
-
-    @device_function
-    def multiply(acc, x, s, plane, p, q, m, lane, width):
-        for k in range(4):
-            acc[k] = real(0)
-        i, step = int32(lane), int32(COUNT * width)
-        while i + step - width < m:
-            load_all(0, x, s, plane, int32(p + i), int32(q + i), width)
-            add_all(0, acc, x)
-            i = int32(i + step)
-        while i < m:
-            load(0, x, s, plane, int32(p + i), int32(q + i), width)
-            add(0, acc, x)
-            i = int32(i + width)
-
-    return multiply
-
-
-def _column_turner(facts) -> Callable:
-    """``turn_columns(x, s, plane, p, q, out, rows, lane, width)``: the rotation in ``out`` applied to the
-    columns at `p` and `q`, several rows of a thread under way at a time.
-    """
-    REALS, int32, turn = facts.reals_per_element, ptx.types.int32, turner(facts)
-    COUNT, (get, put) = ROWS // REALS, _access(facts)
-
-    @device_function
-    def load(k, x, s, plane, p, q, width):
-        get(x, 2 * k * REALS, s, int32(p + k * width), plane)
-        get(x, (2 * k + 1) * REALS, s, int32(q + k * width), plane)
-
-    @device_function
-    def turn_one(k, x, out):
-        turn(x, 2 * k * REALS, (2 * k + 1) * REALS, out[0], out[1], out[2])
-
-    @device_function
-    def store(k, x, s, plane, p, q, width):
-        put(s, int32(p + k * width), plane, x, 2 * k * REALS)
-        put(s, int32(q + k * width), plane, x, (2 * k + 1) * REALS)
-
-    load_all, turn_all, store_all = unrolled(COUNT, load), unrolled(COUNT, turn_one), unrolled(COUNT, store)
-
-    @device_function
-    def turn_columns(x, s, plane, p, q, out, rows, lane, width):
-        i, step = int32(lane), int32(COUNT * width)
-        while i + step - width < rows:
-            load_all(0, x, s, plane, int32(p + i), int32(q + i), width)
-            turn_all(0, x, out)
-            store_all(0, x, s, plane, int32(p + i), int32(q + i), width)
-            i = int32(i + step)
-        while i < rows:
-            load(0, x, s, plane, int32(p + i), int32(q + i), width)
-            turn_one(0, x, out)
-            store(0, x, s, plane, int32(p + i), int32(q + i), width)
-            i = int32(i + width)
-
-    return turn_columns
-
-
 def _sweeper(config: JacobiSvd) -> Callable:
     """``sweep(acc, x, s, plane, ld, m, n, rows, is_left, t, lanes, width)``: each two columns are made
     orthogonal, if `is_left`; 1 where the thread rotated any that were not, else 0.
@@ -368,7 +176,7 @@ def _sweeper(config: JacobiSvd) -> Callable:
     COMPLEX, real, int32, quotient = facts.is_complex, ptx.REALS[facts.real], ptx.types.int32, ptx.quotient
     TINY, UNIT, root = NEGLIGIBLE[facts.real_size], facts.unit_roundoff, ptx.square_root
     pair, make, total, sync = pair_of(), angle(facts), group_sum(), barrier(config.TEAM)
-    multiply, turn_columns = _products(facts), _column_turner(facts)
+    multiply, turn_columns = products(facts), column_turner(facts)
 
     @device_function
     def sweep(acc, x, s, plane, ld, m, n, rows, is_left, t, lanes, width):
@@ -402,180 +210,14 @@ def _sweeper(config: JacobiSvd) -> Callable:
     return sweep
 
 
-def _norms(config: JacobiSvd) -> Callable:
-    """``normalize(values, filled, s, plane, ld, m, n, t, lanes, width)``: norms of the columns to `values`,
-    and columns of norm one; negligible ones become zeros, and ``filled`` 0 for them, else 1.
-    """
-    facts = config.dtype_facts
-    REALS, real, int32, quotient = (
-        facts.reals_per_element,
-        ptx.REALS[facts.real],
-        ptx.types.int32,
-        ptx.quotient,
-    )
-    TINY, root, divide = NEGLIGIBLE[facts.real_size], ptx.square_root, ptx.divide
-    total, sync = group_sum(), barrier(config.TEAM)
-
-    @device_function
-    def normalize(values, filled, s, plane, ld, m, n, t, lanes, width):
-        groups, group = int32(quotient(lanes, width)), int32(quotient(int32(t & (lanes - 1)), width))
-        lane, first = int32(t & (width - 1)), int32(0)
-        while first < n:
-            j, square = int32(first + group), real(0)
-            i = lane if j < n else m
-            while i < m:
-                for part in range(REALS):
-                    y = s[j * ld + i + part * plane]
-                    square += y * y
-                i = int32(i + width)
-            square = total(square, t, width)
-            is_there = not square <= real(TINY)
-            norm = root(square)
-            factor = divide(real(1), norm) if is_there else real(0)
-            i = lane if j < n else m
-            while i < m:
-                for part in range(REALS):
-                    s[j * ld + i + part * plane] *= factor
-                i = int32(i + width)
-            if j < n and lane == 0:
-                values[j], filled[j] = norm, real(1) if is_there else real(0)
-            first = int32(first + groups)
-        sync()
-
-    return normalize
-
-
-def _projector(config: JacobiSvd) -> Callable:
-    """``project(acc, x, dots, s, plane, ld, j, m, n, t, lanes, width)``: what column `j` has of all
-    others, which are orthonormal or zero, taken off it; for m = 0 nothing.
-    """
-    facts = config.dtype_facts
-    REALS, COMPLEX, int32, quotient = (
-        facts.reals_per_element,
-        facts.is_complex,
-        ptx.types.int32,
-        ptx.quotient,
-    )
-    multiply, total, sync = _products(facts), group_sum(), barrier(config.TEAM)
-
-    @device_function
-    def project(acc, x, dots, s, plane, ld, j, m, n, t, lanes, width):
-        groups, group = int32(quotient(lanes, width)), int32(quotient(int32(t & (lanes - 1)), width))
-        lane, first = int32(t & (width - 1)), int32(0)
-        while first < n:
-            c = int32(first + group)
-            multiply(
-                acc, x, s, plane, int32(min(c, n - 1) * ld), int32(j * ld), m if c < n else 0, lane, width
-            )
-            re, im = total(acc[2], t, width), total(acc[3], t, width)
-            if c < n and lane == 0:
-                dots[c * REALS] = re
-                if COMPLEX:
-                    dots[c * REALS + 1] = im
-            first = int32(first + groups)
-        sync()
-        i = int32(t & (lanes - 1))
-        while i < m:
-            for c in range(n):
-                if c != j:
-                    at, of = int32(j * ld + i), int32(c * ld + i)
-                    if COMPLEX:
-                        s[at] -= s[of] * dots[c * 2] - s[of + plane] * dots[c * 2 + 1]
-                        s[at + plane] -= s[of] * dots[c * 2 + 1] + s[of + plane] * dots[c * 2]
-                    else:
-                        s[at] -= s[of] * dots[c]
-            i = int32(i + lanes)
-        sync()
-
-    return project
-
-
-def _completer(config: JacobiSvd) -> Callable:
-    """``complete(acc, x, filled, dots, s, plane, ld, m, n, partials, t, lanes, width)``: unit vectors
-    in place of columns of zeros, orthogonal to all others: that of the row with least in it, less what others
-    have of it, twice.
-    """
-    facts, TEAM = config.dtype_facts, config.TEAM
-    REALS, real, int32 = facts.reals_per_element, ptx.REALS[facts.real], ptx.types.int32
-    root, divide, first_lane, IS_WARP = ptx.square_root, ptx.divide, ptx.first_lane, TEAM <= WARP
-    largest, total, sync, project = team_max(TEAM), team_sum(TEAM), barrier(TEAM), _projector(config)
-
-    @device_function
-    def least_row(s, plane, ld, m, n, partials, t, lanes):
-        best, row, i = real(-2), int32(0), int32(t & (lanes - 1))
-        while i < m:
-            square = real(0)
-            for c in range(n):
-                for part in range(REALS):
-                    y = s[c * ld + i + part * plane]
-                    square += y * y
-            if -square > best:
-                best, row = -square, i
-            i = int32(i + lanes)
-        top = largest(best, partials, t, lanes)
-        return int32(largest(real(row) if best == top else real(0), partials, t, lanes))
-
-    @device_function
-    def complete(acc, x, filled, dots, s, plane, ld, m, n, partials, t, lanes, width):
-        j, thread = int32(0), int32(t & (lanes - 1))
-        while j < n:
-            is_empty = filled[j] == real(0)
-            if first_lane(is_empty) >= 0 if IS_WARP else is_empty:
-                rows = m if is_empty else int32(0)
-                row = least_row(s, plane, ld, rows, n, partials, t, lanes)
-                if (row & (lanes - 1)) == thread and is_empty:
-                    s[j * ld + row] = real(1)
-                sync()
-                for _ in range(2):
-                    project(acc, x, dots, s, plane, ld, j, rows, n, t, lanes, width)
-                square, i = real(0), int32(thread)
-                while i < rows:
-                    for part in range(REALS):
-                        y = s[j * ld + i + part * plane]
-                        square += y * y
-                    i = int32(i + lanes)
-                factor = divide(real(1), root(total(square, partials, t, lanes)))
-                i = int32(thread)
-                while i < rows:
-                    for part in range(REALS):
-                        s[j * ld + i + part * plane] *= factor
-                    i = int32(i + lanes)
-                sync()
-            j = int32(j + 1)
-
-    return complete
-
-
-def _sorter(config: JacobiSvd) -> Callable:
-    """``sort(values, order, is_bad, n, thread, lanes)``: places of the values in descending order; as they
-    stand where they are no numbers.
-    """
-    facts = config.dtype_facts
-    real, int32, sync = ptx.REALS[facts.real], ptx.types.int32, barrier(config.TEAM)
-
-    @device_function
-    def sort(values, order, is_bad, n, thread, lanes):
-        i = int32(thread)
-        while i < n:
-            x, rank = values[i], int32(0)
-            for j in range(n):
-                y = values[j]
-                if y > x or (y == x and j < i):
-                    rank = int32(rank + 1)
-            order[i if is_bad else rank] = real(i)
-            i = int32(i + lanes)
-        sync()
-
-    return sort
-
-
 def _build(config: JacobiSvd):
     facts, TEAM, DIM = config.dtype_facts, config.TEAM, config.DIM
     REALS, real, HELD = facts.reals_per_element, ptx.REALS[facts.real], 2 * ROWS
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     quotient, first_lane, grid_dependency_wait = ptx.quotient, ptx.first_lane, ptx.grid_dependency_wait
-    (load, store), start, scales = _mover(config), _starter(config), scaler(facts)
-    sweep, normalize, complete, sort = _sweeper(config), _norms(config), _completer(config), _sorter(config)
+    (load, store), start, scales = mover(facts), starter(facts), scaler(facts)
+    sweep, normalize = _sweeper(config), norms(facts, TEAM)
+    complete, sort = completer(facts, TEAM), sorter(facts, TEAM)
     largest, sync, IS_WARP = team_max(TEAM), barrier(TEAM), TEAM <= WARP
 
     def jacobi_svd(
