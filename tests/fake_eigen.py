@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from fake_device import elements
 from fake_lu import words
+from fake_routines import elements
 
 from pyblasgpu.kernels.factor.eigen.jacobi_svd import CONJ_A, CONJ_U, CONJ_V, WANTS_V
 from pyblasgpu.operands import Operand

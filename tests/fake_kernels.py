@@ -18,7 +18,8 @@ import fake_lu
 import fake_qr
 import fake_triangles
 import numpy as np
-from fake_device import STAND_INS, elements, without_contexts
+from fake_device import without_contexts
+from fake_routines import STAND_INS, elements
 from region_mask import mask
 
 from pyblasgpu.frontend.calls.call import routine

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
-from fake_device import elements
+from fake_routines import elements
 
 
 def sizes(x):

@@ -6,7 +6,7 @@ from collections import Counter
 from types import SimpleNamespace
 
 import fake_device
-from fake_device import elements, factor_launch_list
+from fake_routines import elements, factor_launch_list
 from fake_worker import Compilers, Sensor, Watcher
 
 from pyblasgpu.cpu.scipy import level3 as cpu

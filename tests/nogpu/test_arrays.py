@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import fake_device
 import numpy as np
 import pytest
-from fake_device import elements
+from fake_routines import elements
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from fake_device import elements
+from fake_routines import elements
 from hypothesis import given
 from hypothesis import strategies as st
 from walk import profile

@@ -7,7 +7,7 @@ from itertools import pairwise, product
 import fake_kernels
 import numpy as np
 import pytest
-from fake_device import elements
+from fake_routines import elements
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -6,7 +6,7 @@ import fake_device
 import fake_kernels
 import numpy as np
 import pytest
-from fake_device import elements
+from fake_routines import elements
 from matrices import same
 
 import pyblasgpu

@@ -6,7 +6,7 @@ from io import StringIO
 
 import numpy as np
 import pytest
-from fake_device import elements
+from fake_routines import elements
 from rich.console import Console
 from tuner_stage import H200, Stage, flip_one, on, planned, read_back, tune
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import fake_kernels
 import pytest
-from fake_device import elements
+from fake_routines import elements
 from tuner_stage import H200, Stage, on, tune
 
 from pyblasgpu import cli

@@ -6,7 +6,7 @@ import ctypes
 
 import numpy as np
 import pytest
-from fake_device import elements
+from fake_routines import elements
 
 from pyblasgpu.database import T_LAYOUTS
 from pyblasgpu.routines.level3.triangular import fused_operands
