@@ -1,4 +1,4 @@
-"""Eigenvalues, singular values and what `linalg` makes of them, of arrays on a device."""
+"""Eigenvalues, singular values and functions of them, of arrays on a device and of other libraries."""
 
 from __future__ import annotations
 
@@ -283,3 +283,40 @@ def test_elements_on_a_device(fake):
     for name in ("diagonal", "trace", "matrix_transpose"):
         np.testing.assert_array_equal(getattr(linalg, name)(put).host, getattr(linalg, name)(a))
     np.testing.assert_array_equal(linalg.cross(put, put[:1]).host, linalg.cross(a, a[:1]))
+
+
+# ------------------------------------------------------------------------------------- arrays of libraries
+
+#: Calls of arrays a and p, and of tolerances t, of any library: with results that are arrays.
+IN_LIBRARIES = [
+    lambda a, p, t: linalg.eigvalsh(p),
+    lambda a, p, t: linalg.eigh(a, p)[0],
+    lambda a, p, t: linalg.svdvals(a),
+    lambda a, p, t: linalg.polar(a)[1],
+    lambda a, p, t: linalg.pinv(a, rtol=t),
+    lambda a, p, t: linalg.pinvh(p),
+    lambda a, p, t: linalg.matrix_rank(a, rtol=t),
+    lambda a, p, t: linalg.norm(a),
+    lambda a, p, t: linalg.norm(a, 1, axis=(0, 1)),
+    lambda a, p, t: linalg.matrix_norm(a, ord=2, keepdims=True),
+    lambda a, p, t: linalg.vector_norm(a, axis=(0, 1)),
+    lambda a, p, t: linalg.cond(a, 1),
+    lambda a, p, t: linalg.expm(a),
+    lambda a, p, t: linalg.sqrtm(p, hermitian=True),
+    lambda a, p, t: linalg.logm(p),
+    lambda a, p, t: linalg.cross(a[..., :3], p[..., :3]),
+    lambda a, p, t: linalg.diagonal(a, offset=1),
+    lambda a, p, t: linalg.trace(a),
+    lambda a, p, t: linalg.matrix_transpose(a),
+]
+
+
+@pytest.mark.parametrize("library", ["torch", "array_api_strict", "jax.numpy"])
+@pytest.mark.parametrize("index", range(len(IN_LIBRARIES)))
+def test_other_libraries_on_the_host(library, index):
+    xp = pytest.importorskip(library)
+    operands = stack_of("s", 2, 4, 4), definite_of("s", 2, 4), np.array([1e-3, 0.5], np.float32)
+    there, call = list(map(xp.asarray, operands)), IN_LIBRARIES[index]
+    found, expected = call(*there), call(*operands)
+    assert type(found) is type(there[0])
+    np.testing.assert_allclose(np.asarray(found), expected, 1e-3, 1e-4)

@@ -89,6 +89,12 @@ def expm(A: Array) -> Array:
     array([[1., 1.],
            [0., 1.]])
     """
+    if (
+        np.ndim(A) < 2
+        and np.size(A) == 1
+        and isinstance(A, (np.ndarray, np.generic, list, int, float, complex))
+    ):
+        A = np.reshape(A, (1, 1))  # a number is a matrix of order 1
     arrays, matrix = _square("expm", A)
     with arrays.silent():
         if arrays.library.host:

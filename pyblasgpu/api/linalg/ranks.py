@@ -418,7 +418,8 @@ def _inverted(
             left, right = conjugate_transpose(arrays, vh), conjugate_transpose(arrays, u)
         else:
             square_order(name, "a", matrix)
-            values, left = eigenpairs(name, arrays, matrix, low)
+            # by QR iteration, which finds zero within the tolerance, as SciPy's
+            values, left = eigenpairs(name, arrays, matrix, low, driver="ev")
             right = conjugate_transpose(arrays, left)
         sizes = xp.abs(values)
         largest = xp.max(sizes, axis=-1, keepdims=True) if min(m, n) else 0

@@ -118,6 +118,8 @@ def svd(
     array([2., 1.])
     """
     name = "svd"
+    if not isinstance(lapack_driver, str):
+        raise TypeError(f"{name}: lapack_driver={shown(lapack_driver)} is no str")
     if lapack_driver not in _DRIVERS:
         raise ValueError(f"{name}: lapack_driver={shown(lapack_driver)} is none of {', '.join(_DRIVERS)}")
     full, vectors = (

@@ -33,7 +33,12 @@ def square_order(name: str, argument: str, array: Any) -> int:
 
 
 def eigenpairs(
-    name: str, arrays: Arrays, matrix: Any, low: bool, with_vectors: bool = True
+    name: str,
+    arrays: Arrays,
+    matrix: Any,
+    low: bool,
+    with_vectors: bool = True,
+    driver: str | None = None,
 ) -> tuple[Any, Any]:
     """Eigenvalues, ascending, and orthonormal eigenvectors of Hermitian matrices; None for vectors that are
     not wanted. Those of device matrices that are not finite are NaN.
@@ -48,6 +53,8 @@ def eigenpairs(
     low : bool
         Whether the lower triangle is read, else the upper one.
     with_vectors : bool, default True
+    driver : str, optional
+        LAPACK's routine, of host arrays.
 
     Raises
     ------
@@ -60,18 +67,26 @@ def eigenpairs(
         return values, vectors if with_vectors else None
     found = eigen_of_host_stack(name, arrays.dtype, matrix, low, with_vectors)
     if found is None:
-        return _eigenpairs_on_host(matrix, low, with_vectors)
+        return _eigenpairs_on_host(matrix, low, with_vectors, driver)
     _raise_unconverged(name, found[-1])
     return found[0], found[1] if with_vectors else None
 
 
-def _eigenpairs_on_host(matrix: np.ndarray, low: bool, with_vectors: bool) -> tuple[Any, Any]:
+def _eigenpairs_on_host(
+    matrix: np.ndarray, low: bool, with_vectors: bool, driver: str | None
+) -> tuple[Any, Any]:
     """Eigenvalues and eigenvectors by SciPy's LAPACK, of stacks by NumPy's, which loops in C."""
-    if matrix.ndim > 2:
+    if matrix.ndim > 2 and driver is None:
         uplo: Literal["L", "U"] = "L" if low else "U"
         return np.linalg.eigh(matrix, uplo) if with_vectors else (np.linalg.eigvalsh(matrix, uplo), None)
-    found = scipys_linalg("eigh")(matrix, lower=low, eigvals_only=not with_vectors, check_finite=False)
-    return found if with_vectors else (found, None)
+
+    def run(each: np.ndarray) -> tuple[Any, Any]:
+        options = {"eigvals_only": not with_vectors, "check_finite": False, "driver": driver}
+        found = scipys_linalg("eigh")(each, lower=low, **options)
+        return found if with_vectors else (found, None)
+
+    values, vectors = over_stacks(run, matrix)
+    return values, vectors
 
 
 def of_scipy(name: str, a: Any, *arguments: Any, **options: Any) -> Any | None:
