@@ -161,6 +161,7 @@ def _tables(groups: Groups, results: Path, device: str) -> Iterator[str]:
     yield from (f"# {device}", "", BEGIN, "")
     yield "In tables of TFLOP/s each cell is pyblasgpu / cuBLAS, on the same data, with cold caches."
     yield "A mean is the geometric mean of ours / cuBLAS, with the least in brackets."
+    yield "Of TRMM a third rate and a second mean are those of cuBLAS out of place, where that was timed."
     yield "[Measuring](../measuring.md) says how."
     yield "Of each case the newest measurement counts, and the commit is named."
     yield from bench_tables(groups, device)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from bench_cases import KINDS, VENDOR, Case, Groups, commits
+from bench_cases import KINDS, OUT_OF_PLACE, VENDOR, Case, Groups, commits
 from readme_table import mean_and_least
 
 __all__ = ["bench_tables"]
@@ -37,7 +37,7 @@ def _table(routine: str, kind: str, cases: list[Case]) -> Iterator[str]:
     shapes = sorted(dict.fromkeys(case.shape for case in cases), key=_by_size)
     lines = sorted({_call(case) for case in cases}, key=lambda call: ("sdcz".index(call[0]), call))
     cells = {(_call(case), case.shape): case for case in cases}
-    means = [mean_and_least([case.ratio() for case in cases if _call(case) == call]) for call in lines]
+    means = [_means([case for case in cases if _call(case) == call]) for call in lines]
     if kind in ("batched", "shapes", "few"):
         yield "| | " + " | ".join(lines) + " |"
         yield "|---" * (len(lines) + 1) + "|"
@@ -53,6 +53,12 @@ def _table(routine: str, kind: str, cases: list[Case]) -> Iterator[str]:
         yield f"| {call} | {row} | **{mean}** |"
 
 
+def _means(cases: list[Case]) -> str:
+    """Over cuBLAS's call, then over its call out of place where that was timed."""
+    timed = ([case.ratio(rate) for case in cases if rate in case.record] for rate in (VENDOR, OUT_OF_PLACE))
+    return "; ".join(mean_and_least(ratios) for ratios in timed if ratios)
+
+
 def _call(case: Case) -> str:
     record = case.record
     variant = f" {record['variant']}" if record["routine"] == "gemm" else ""
@@ -62,7 +68,9 @@ def _call(case: Case) -> str:
 def _cell(case: Case | None) -> str:
     if case is None:
         return ""
-    return " / ".join(f"{case.record[key]:.3g}" for key in ("tflops", VENDOR))
+    return " / ".join(
+        f"{case.record[key]:.3g}" for key in ("tflops", VENDOR, OUT_OF_PLACE) if key in case.record
+    )
 
 
 def _by_size(shape: tuple[int, ...]) -> tuple:

@@ -43,8 +43,15 @@ def _documents(results: Path, device: str, ending: str) -> list[tuple[str, str, 
     for path in results.glob(f"{_folder(device)}/*-{ending}.json"):
         document = json.loads(path.read_text(encoding="utf-8"))
         date = document.get("about", document).get("date", path.name[:10])
-        found.append((str(date), path.name[11:].split("-")[0], document))
+        commit = path.name[11:].split("-")[0]
+        own = str(document.get("about", document).get("commit") or commit)
+        found.append((str(date), commit if own.startswith(commit) else _shortened(own), document))
     return sorted(found, key=lambda each: each[:2])
+
+
+def _shortened(commit: str) -> str:
+    """Of a commit seven digits, and the sign of a changed tree."""
+    return commit[:7] + "+" * commit.endswith("+")
 
 
 def _folder(device: str) -> str:

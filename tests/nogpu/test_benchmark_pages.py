@@ -186,7 +186,8 @@ def test_a_row_of_the_readme_needs_results(benchmarks, tmp_path):
     sizes = {"m": 4096, "n": 4096, "dtype": "d", "variant": "NN", "tflops": 3.0, "cublas_tflops": 2.0}
     records = [{"routine": name, **sizes, **more} for name, more in cases.items()]
     records.append({**records[1], "m": 16, "n": 16, "batch": [100]})
-    machine = {"device": "A card", "date": "2026-02-02", "commit": "abcdef012"}
+    machine = {"device": "A card", "date": "2026-02-02", "commit": "abcdef012", "arch": "sm_90"}
+    machine |= {"multiprocessors": 1, "driver": "1", "cublas": 130100, "clocks": {}}
 
     def ratios(records) -> list[list[float]]:
         (folder / "a.json").write_text(json.dumps({**machine, "results": records}))
@@ -196,6 +197,18 @@ def test_a_row_of_the_readme_needs_results(benchmarks, tmp_path):
     assert ratios(records) == [[1.5], [1.5], [1.5], [], [1.5]]
     records[2]["cublas_out_of_place_tflops"] = 6.0
     assert ratios(records) == [[1.5], [1.5], [1.5], [0.5], [1.5]]
+    page = "\n".join(benchmarks.bench_tables(benchmarks.measured(tmp_path), "A card"))
+    assert "| dtrmm | 3 / 2 / 6 | **1.50 (1.50); 0.50 (0.50)** |" in page
+
+
+def test_results_of_another_commit_than_their_name_are_marked(benchmarks, tmp_path):
+    folder = tmp_path / "a-card"
+    folder.mkdir()
+    seconds = {"a program": {"64": {"scipy": 2.0, "patched": 1.0}}}
+    for commit, marked in (("bbbbbbb0123", "bbbbbbb"), ("ccccccc0123+", "ccccccc+")):
+        document = {"date": "2026-02-02", "commit": commit, "seconds": seconds}
+        (folder / "2026-02-02-bbbbbbb-programs.json").write_text(json.dumps(document))
+        assert f"Measured at {marked}." in list(benchmarks.machine_tables(tmp_path, "A card"))
 
 
 def test_the_newest_run_on_several_cards_counts(benchmarks, tmp_path):
