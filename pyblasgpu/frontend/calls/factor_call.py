@@ -97,7 +97,6 @@ class FactorCall(Call):
         if tiled is not None and options is not None:
             info = self._run_by_tiles(options, tiled(), arrays, source)
             return self.delivered(), *self.integers_of([info] * len(counts), counts)
-        self.note_write()
         if 0 in (self.out.shape[:-1] if without_columns else self.out.shape):
             batch_shape = self.out.shape[:-2]
             shapes = [(*batch_shape, abs(count), 1) for count in counts]
@@ -107,6 +106,7 @@ class FactorCall(Call):
             ]
             return self.delivered(), *self.integers_of(zeros, counts)
         if self.library.host:
+            self.note_write()
             results = self._run_host(cpu, prepare, inputs, source, counts, input_integers, by_columns)
             integers = [plain_integers(array, count) for array, count in zip(results, counts, strict=True)]
         else:
@@ -163,6 +163,7 @@ class FactorCall(Call):
 
         `out_of_place`: `prepare` takes `source` too, between the inputs and the output, which is new.
         """
+        self.note_write()
         out, stream = self.out, self.stream
         plan = plan_integers(out.shape[:-2], counts, self.dtype)
         layouts = new_integers(self.library, plan, self.dtype, out.device, stream)

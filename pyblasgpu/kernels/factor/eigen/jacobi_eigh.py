@@ -336,7 +336,7 @@ def _build(config: JacobiEigh):
         back = out[1] if most < real(float("inf")) else real(float("nan"))
         scale(out, s, plane, out[0], h, thread, lanes)
         off = total(out[1], partials, t, lanes)
-        enough = total(out[0], partials, t, lanes) * real(UNIT * UNIT)
+        enough = total(out[0], partials, t, lanes) * real(UNIT * UNIT) * real(n)  # rounding is as large
 
         # (3) sweeps, until what is left below the diagonal is rounding
         number = int32(0)

@@ -17,9 +17,9 @@ from ....gpu.backend import cuda, device_function, ptx
 from ....gpu.build.compile import KernelSource
 from ...common.kernel_config import WARP, BlockConfig
 from ...common.parameters import parameters
-from ..qr.reflector import NEGLIGIBLE, scaler
+from ..qr.reflector import scaler
 from .rotation import PARTIALS, angle, barrier, group_sum, pair_of, resident_blocks, team_max
-from .svd_columns import ROWS, column_turner, mover, products, starter
+from .svd_columns import ROWS, column_turner, mover, negligible, products, starter
 from .svd_vectors import completer, norms, sorter
 
 __all__ = [
@@ -174,7 +174,7 @@ def _sweeper(config: JacobiSvd) -> Callable:
     """
     facts = config.dtype_facts
     COMPLEX, real, int32, quotient = facts.is_complex, ptx.REALS[facts.real], ptx.types.int32, ptx.quotient
-    TINY, UNIT, root = NEGLIGIBLE[facts.real_size], facts.unit_roundoff, ptx.square_root
+    TINY, UNIT, root = negligible(facts), facts.unit_roundoff, ptx.square_root
     pair, make, total, sync = pair_of(), angle(facts), group_sum(), barrier(config.TEAM)
     multiply, turn_columns = products(facts), column_turner(facts)
 

@@ -9,9 +9,16 @@ from ....types import Dtype
 from ..qr.reflector import size_of
 from .rotation import turner
 
-__all__ = ["ROWS", "column_turner", "mover", "products", "starter"]
+__all__ = ["ROWS", "column_turner", "mover", "negligible", "products", "starter"]
 
 ROWS = 4  # rows that a thread has under way, of complex ones half as many
+
+
+def negligible(facts: Dtype) -> float:
+    """The sum of squares up to which a column is no direction: that of an eighth of the roundoff, of a matrix
+    whose largest element is about one. To make such columns orthogonal would take many sweeps.
+    """
+    return (facts.unit_roundoff / 8) ** 2
 
 
 def access(facts: Dtype) -> tuple[Callable, Callable]:

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from ....gpu.backend import device_function, ptx
 from ....types import Dtype
 from ...common.kernel_config import WARP
-from ..qr.reflector import NEGLIGIBLE
 from .rotation import barrier, group_sum, team_max, team_sum
-from .svd_columns import products
+from .svd_columns import negligible, products
 
 __all__ = ["completer", "norms", "sorter"]
 
@@ -24,7 +23,7 @@ def norms(facts: Dtype, team: int) -> Callable:
         ptx.types.int32,
         ptx.quotient,
     )
-    TINY, root, divide = NEGLIGIBLE[facts.real_size], ptx.square_root, ptx.divide
+    TINY, root, divide = negligible(facts), ptx.square_root, ptx.divide
     total, sync = group_sum(), barrier(team)
 
     @device_function
