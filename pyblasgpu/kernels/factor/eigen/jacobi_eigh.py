@@ -286,27 +286,9 @@ def _build(config: JacobiEigh):
     IS_FIXED, PLANE = RESIDENT and not IS_WARP, (ORDER // 2 + 1) * ORDER
 
     def jacobi_eigh(
-        a,
-        w,
-        v,
-        work,
-        info,
-        n,
-        vectors,
-        conj,
-        lanes,
-        count,
-        a_rs,
-        a_cs,
-        w_step,
-        v_rs,
-        v_cs,
-        stride_a,
-        stride_w,
-        stride_v,
-        stride_work,
-        stride_info,
-    ):
+        a, w, v, work, info, n, vectors, conj, lanes, count, a_rs, a_cs, w_step, v_rs, v_cs, stride_a,
+        stride_w, stride_v, stride_work, stride_info,
+    ):  # fmt: skip
         # (1) the matrix of this team, and the pairs of this thread
         t = int32(cuda.threadIdx.x & 1023)
         team, thread, matrix = int32(0), t, int64(cuda.blockIdx.x)

@@ -221,30 +221,9 @@ def _build(config: JacobiSvd):
     largest, sync, IS_WARP = team_max(TEAM), barrier(TEAM), TEAM <= WARP
 
     def jacobi_svd(
-        a,
-        sigma,
-        u,
-        v,
-        info,
-        m,
-        n,
-        options,
-        lanes,
-        width,
-        count,
-        a_rs,
-        a_cs,
-        sigma_step,
-        u_rs,
-        u_cs,
-        v_rs,
-        v_cs,
-        stride_a,
-        stride_sigma,
-        stride_u,
-        stride_v,
-        stride_info,
-    ):
+        a, sigma, u, v, info, m, n, options, lanes, width, count, a_rs, a_cs, sigma_step, u_rs, u_cs,
+        v_rs, v_cs, stride_a, stride_sigma, stride_u, stride_v, stride_info,
+    ):  # fmt: skip
         # (1) the matrix of this team
         t = int32(cuda.threadIdx.x & 1023)
         team, thread, matrix = int32(0), t, int64(cuda.blockIdx.x)
@@ -284,11 +263,8 @@ def _build(config: JacobiSvd):
         if options & WANTS_U:
             complete(acc, x, filled, dots, s, plane, ld, m, n, partials, t, lanes, width)
         sort(values, order, back != back, n, thread, lanes)
-        sigma, unit, i = (
-            offset(sigma, matrix * stride_sigma),
-            back if back != back else real(1),
-            int32(thread),
-        )
+        sigma, unit = offset(sigma, matrix * stride_sigma), back if back != back else real(1)
+        i = int32(thread)
         while i < n and is_here:
             sigma[i * sigma_step] = values[int32(order[i])] * back
             i = int32(i + lanes)
