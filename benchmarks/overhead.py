@@ -119,7 +119,7 @@ def factors(library: str, a: Any, b: Any, small: Any, modules: tuple[Any, ...]) 
     """Factors, solutions, inverses and determinants by us and by `modules` of the library: of a matrix, and
     of many small ones.
     """
-    definite, lu, right = a @ a.T, linalg.lu_factor(a), small[..., 0]
+    definite, lu, right = a @ a.T, linalg.lu_factor(a), small[..., 0] + 0  # no memory of the matrices
     pair, theirs = linalg.cho_factor(definite), {name: _first(name, modules) for name in _FACTORS}
     arguments: dict[str, tuple[Any, ...]] = {"cholesky": (definite,), "solve": (a, b)}
     yield f"lapack.potrf, new, {library}", partial(lapack.potrf, definite, lower=1)
