@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.linalg import LinAlgError
 
+from ...cpu.scipy.level3 import at_elements
 from ...cpu.scipy.stacks import over_stacks, scipys_linalg
 from ..lapack.eigen import eigen_of_host_stack, eigen_on_device
 from ..lapack.singular import svd_of_host_stack, svd_on_device
@@ -78,7 +79,8 @@ def _eigenpairs_on_host(
     """Eigenvalues and eigenvectors by SciPy's LAPACK, of stacks by NumPy's, which loops in C."""
     if matrix.ndim > 2 and driver is None:
         uplo: Literal["L", "U"] = "L" if low else "U"
-        return np.linalg.eigh(matrix, uplo) if with_vectors else (np.linalg.eigvalsh(matrix, uplo), None)
+        even = at_elements(matrix)  # NumPy reads wrong elements of others
+        return np.linalg.eigh(even, uplo) if with_vectors else (np.linalg.eigvalsh(even, uplo), None)
 
     def run(each: np.ndarray) -> tuple[Any, Any]:
         options = {"eigvals_only": not with_vectors, "check_finite": False, "driver": driver}
@@ -151,9 +153,9 @@ def singular_triplets(
     found = svd_of_host_stack(name, arrays.dtype, matrix, full, with_vectors)
     if found is None and matrix.ndim > 2 and driver == "gesdd":  # by NumPy, which loops in C
         u, s, vh = (
-            np.linalg.svd(matrix, full)
+            np.linalg.svd(at_elements(matrix), full)
             if with_vectors
-            else (None, np.linalg.svd(matrix, compute_uv=False), None)
+            else (None, np.linalg.svd(at_elements(matrix), compute_uv=False), None)
         )
         return u, s, vh
     if found is None:

@@ -227,14 +227,20 @@ def _exchange(config: GeqrfPanel, parts: int, combine: Callable) -> tuple[Callab
     return unrolled(config.OWN, leave), unrolled(config.OWN, gather)
 
 
-@device_function
-def _add(x, y):
-    return x + y
+def _add() -> Callable:
+    @device_function
+    def add(x, y):
+        return x + y
+
+    return add
 
 
-@device_function
-def _larger(x, y):
-    return max(x, y)
+def _larger() -> Callable:
+    @device_function
+    def larger(x, y):
+        return max(x, y)
+
+    return larger
 
 
 def _places(config: GeqrfPanel) -> tuple[int, ...]:
@@ -333,8 +339,8 @@ def _stepper(config: GeqrfPanel, slot: int) -> Callable:
     int32, offset, shuffle, select = ptx.types.int32, ptx.offset, ptx.shuffle, ptx.select
     make, project, multiply = _reflector_maker(config), projector(facts), multiplier(facts)
     dot, update, publish = dotter(config, slot, FINISHED), updater(config, slot), _publisher(config)
-    add = adder_over_lanes(OWN * REALS, _add)
-    leave, gather = _exchange(config, REALS, _add)
+    add = adder_over_lanes(OWN * REALS, _add())
+    leave, gather = _exchange(config, REALS, _add())
     (meet, _), leave_product = meeting(), _product_leaver(config)
 
     @device_function
@@ -425,8 +431,8 @@ def _build(config: GeqrfPanel):
     TILE, COLUMN, SUMS, SPAN = OWN * ROWS * REALS, ROWS * REALS, OWN * REALS, config.COLS * REALS
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     load, store, sizes, scale = loader(config), storer(config), column_sizer(config), column_scaler(config)
-    largest, publish, (meet, part) = adder_over_lanes(OWN, _larger), _publisher(config), meeting()
-    leave, gather = _exchange(config, 1, _larger)
+    largest, publish, (meet, part) = adder_over_lanes(OWN, _larger()), _publisher(config), meeting()
+    leave, gather = _exchange(config, 1, _larger())
     steps = in_order([_stepper(config, slot) for slot in range(-(-config.COLS // WARP))])
     make_triangle, quotient = _triangle_maker(config), ptx.quotient
     grid_dependency_wait, (TOPS, _, TAUS, FACTORS, BACK, _) = ptx.grid_dependency_wait, _places(config)
