@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from math import prod
 from typing import Any
 
 import jax.numpy as jnp
@@ -102,7 +103,7 @@ def cholesky_ex(f, a, upper):
 @register(cholesky.CholeskyBackward)
 def cholesky_backward(f, factor, grad, upper):
     lower, work = (f.adjoint(factor), f.adjoint(grad)) if upper else (factor, grad)
-    leaf = cholesky.leaf_order(factor.shape[-1])
+    leaf = cholesky.leaf_order(prod(grad.shape[:-2]))
     return f.mirrored(_reverse(f, plain(lower), plain(work), leaf)) / 2
 
 

@@ -8,13 +8,17 @@ from .row import Row, total
 
 __all__ = ["CholeskyBackward", "CholeskyEx", "CholeskyInverse", "CholeskySolve", "leaf_order"]
 
-#: The order up to which the reverse mode is computed by whole products and solutions, not by halves.
-LEAF, PARTS = 256, 16  # large matrices are halved into so many parts: small ones cost more launches than work
+#: Halving a matrix of a larger order saves more time of a device than its calls cost the host.
+LEAF = 3072
+LEAST = 256  # of many matrices
 
 
-def leaf_order(order: int) -> int:
-    """Return the order up to which parts of a matrix of `order` are not halved any more."""
-    return max(LEAF, order // PARTS)
+def leaf_order(batch: int) -> int:
+    """Return the order up to which matrices of a batch are not halved, but computed by whole products.
+
+    A halving saves products, more than half of three times n³ a matrix, and costs a number of calls.
+    """
+    return max(LEAST, int(LEAF / max(batch, 1) ** (1 / 3)))
 
 
 class CholeskyEx(Row):

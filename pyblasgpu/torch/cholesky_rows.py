@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import torch
@@ -14,7 +15,6 @@ from .memory import (
     adjoint,
     by_columns,
     common_batch,
-    copied_by_columns,
     integers,
     where_computed,
 )
@@ -45,11 +45,29 @@ class CholeskyBackward(rows.CholeskyBackward, Operator):
 
     @staticmethod
     def compute(out, factor, grad, upper):
+        if not out.numel():
+            return
         lower, work = (adjoint(factor), adjoint(grad)) if upper else (factor, grad)
-        if out.numel():
-            _reverse(lower, out.copy_(work), rows.leaf_order(out.shape[-1]), where_computed(out))
+        where, leaf = where_computed(out), rows.leaf_order(prod(out.shape[:-2]))
+        if out.shape[-1] <= leaf:
+            p = torch.tril(work.expand(out.shape), out=by_columns(out, out.shape))
+            _whole(lower, p, 0.25, where)
+            torch.add(p, adjoint(p), out=out)
+        else:
+            _reverse(lower, out.copy_(work), leaf, where)
             out.copy_(COMPUTED.mirrored(out))
             out.div_(2)
+
+
+def _whole(l: Tensor, g: Tensor, alpha: float, where: dict[str, Any]) -> None:
+    """Turn the gradient of L, the triangle `g`, into twice that of the whole matrix times `alpha`."""
+    up = adjoint(l)
+    pb.trmm(up, g, out=g, **where).tril_()
+    if g.is_complex():
+        g.diagonal(dim1=-2, dim2=-1).imag.zero_()
+    g.add_(adjoint(g.tril(-1)))
+    pb.trsm(up, g, out=g, **where)
+    pb.trsm(l, g, alpha=alpha, side="R", lower=True, out=g, **where)
 
 
 def _reverse(l: Tensor, g: Tensor, leaf: int, where: dict[str, Any]) -> None:
@@ -60,12 +78,7 @@ def _reverse(l: Tensor, g: Tensor, leaf: int, where: dict[str, Any]) -> None:
     """
     n = l.shape[-1]
     if n <= leaf:
-        up = adjoint(l)
-        p = COMPUTED.half_triangle(pb.trmm(up, g.tril(), **where))
-        p = copied_by_columns(p + adjoint(p))
-        pb.trsm(up, p, out=p, **where)
-        pb.trsm(l, p, side="R", lower=True, out=p, **where)
-        g.copy_(p)
+        _whole(l, g.tril_(), 1, where)
         return
     k = n // 2
     first, below, last = (

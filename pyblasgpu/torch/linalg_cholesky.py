@@ -27,8 +27,8 @@ __all__ = [
 def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False, out: Any = None) -> Any:
     """Cholesky factors and info, as `torch.linalg.cholesky_ex`.
 
-    Its gradient is computed by the reverse mode of the blocked factorization (Murray, arXiv:1602.07527), and
-    is Hermitian.
+    Its gradient is Hermitian. Large matrices take the reverse mode of the blocked factorization (Murray,
+    arXiv:1602.07527), smaller ones whole products and solutions.
 
     Parameters
     ----------

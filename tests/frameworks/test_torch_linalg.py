@@ -6,12 +6,14 @@ import inspect
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch_cases import hermitian, random, spd
 from torch_linalg_calls import DTYPES, NAMES, REFUSED, calls, rectangular_calls, theirs
 
 import pyblasgpu
 import pyblasgpu.torch as ours
 from pyblasgpu.operators import cholesky
+from pyblasgpu.torch import cholesky_rows
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -77,8 +79,11 @@ GRADIENTS = {
 
 @pytest.mark.parametrize("name", GRADIENTS)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
-def test_gradients_are_pytorchs(name, dtype, monkeypatch):
-    monkeypatch.setattr(cholesky, "LEAF", 4)  # halves of halves, of odd orders
+@pytest.mark.parametrize("leaf", [4, 27])
+def test_gradients_are_pytorchs(name, dtype, leaf, monkeypatch):
+    monkeypatch.setattr(
+        cholesky, "leaf_order", lambda batch: leaf
+    )  # halves of halves, of odd orders; or no halves
     p, b = spd(dtype, 2, 27, 27), random(dtype, 27, 3)
     grads = []
     for library in (ours, torch.linalg):
@@ -89,10 +94,10 @@ def test_gradients_are_pytorchs(name, dtype, monkeypatch):
     torch.testing.assert_close(*grads)
 
 
-def test_large_factors_are_halved_into_sixteen_parts(monkeypatch):
-    """The parts' order is that of the whole matrix, however far it is halved."""
+def test_large_factors_are_halved(monkeypatch):
+    """Parts are halved down to the order of leaves."""
     halvings, hemm = [], pyblasgpu.hemm
-    monkeypatch.setattr(cholesky, "LEAF", 2)
+    monkeypatch.setattr(cholesky, "leaf_order", lambda batch: 4)
 
     def counted(a, *args, **flags):
         halvings.append(len(a))
@@ -102,6 +107,50 @@ def test_large_factors_are_halved_into_sixteen_parts(monkeypatch):
     p = spd(torch.float64, 64, 64).requires_grad_()
     ours.cholesky(p).sum().backward()
     assert sorted(halvings) == [4] * 8 + [8] * 4 + [16] * 2 + [32]
+
+
+class Counted(TorchDispatchMode):
+    """Names of PyTorch's kernels that ran, but for views and new memory."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if not function.is_view and "empty" not in function.name():
+            self.names.append(function.name())
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(("batch", "order"), [(0, 3072), (1, 3072), (8, 1536), (10**6, 256)])
+def test_leaves_of_the_reverse_mode_share_an_amount_of_work(batch, order):
+    assert cholesky.leaf_order(batch) == order
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
+@pytest.mark.parametrize("upper", [False, True])
+def test_the_gradient_of_a_factor_takes_few_calls(dtype, upper, monkeypatch):
+    """Up to the order where products cost more: one TRMM, two TRSM, and few kernels of PyTorch."""
+    routines = []
+    for name in ("trmm", "trsm", "hemm", "gemmtr"):
+        monkeypatch.setattr(pyblasgpu, name, recorder(routines, name, getattr(pyblasgpu, name)))
+    factor, grad = ours.cholesky(spd(dtype, 600, 600), upper=upper), random(dtype, 600, 600)
+    row, out = cholesky_rows.CholeskyBackward, torch.empty_like(factor)
+    with Counted() as counted:
+        row.compute(out, factor, grad, upper)
+    assert routines == ["trmm", "trsm", "trsm"]
+    # the routines' own kernels of the processor write through NumPy; conjugates are copies
+    assert len(counted.names) + len(routines) < (16 if dtype.is_complex else 10), counted.names
+
+
+def recorder(names, name, routine):
+    """Return a routine whose calls add its name."""
+
+    def called(*args, **flags):
+        names.append(name)
+        return routine(*args, **flags)
+
+    return called
 
 
 def test_the_gradient_of_a_large_cholesky_factor():
