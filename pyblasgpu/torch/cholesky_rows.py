@@ -16,10 +16,10 @@ from .memory import (
     by_columns,
     common_batch,
     integers,
+    mirror,
     where_computed,
 )
 from .operators import Operator, register
-from .tensors import COMPUTED
 
 __all__ = ["cholesky_backward", "cholesky_ex", "cholesky_inverse", "cholesky_solve"]
 
@@ -55,17 +55,13 @@ class CholeskyBackward(rows.CholeskyBackward, Operator):
             torch.add(p, adjoint(p), out=out)
         else:
             _reverse(lower, out.copy_(work), leaf, where)
-            out.copy_(COMPUTED.mirrored(out))
-            out.div_(2)
+            mirror(out).div_(2)
 
 
 def _whole(l: Tensor, g: Tensor, alpha: float, where: dict[str, Any]) -> None:
     """Turn the gradient of L, the triangle `g`, into twice that of the whole matrix times `alpha`."""
     up = adjoint(l)
-    pb.trmm(up, g, out=g, **where).tril_()
-    if g.is_complex():
-        g.diagonal(dim1=-2, dim2=-1).imag.zero_()
-    g.add_(adjoint(g.tril(-1)))
+    mirror(pb.trmm(up, g, out=g, **where))
     pb.trsm(up, g, out=g, **where)
     pb.trsm(l, g, alpha=alpha, side="R", lower=True, out=g, **where)
 
@@ -116,7 +112,7 @@ class CholeskyInverse(rows.CholeskyInverse, Operator):
         out.copy_(adjoint(factor) if upper else factor)
         if out.numel():
             pb.lapack.potri(out, 1, 1)
-            out.copy_(COMPUTED.mirrored(out))
+            mirror(out)
 
 
 cholesky_ex, cholesky_backward = register(CholeskyEx), register(CholeskyBackward)

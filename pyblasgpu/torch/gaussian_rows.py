@@ -7,9 +7,8 @@ import torch
 import pyblasgpu as pb
 
 from ..operators import gaussian as rows
-from .memory import adjoint, by_columns, common_batch, integers, where_computed
+from .memory import adjoint, by_columns, common_batch, integers, mirror, where_computed
 from .operators import Operator, register
-from .tensors import COMPUTED
 
 __all__ = ["inv_quad_logdet", "inv_quad_logdet_backward"]
 
@@ -27,13 +26,14 @@ class InvQuadLogdet(rows.InvQuadLogdet, Operator):
         quad, logdet, factor, x, info = outputs
         factor.copy_(k)
         x.copy_(y)
-        info.zero_()
         if k.numel():
             integers(pb.lapack.potrf(factor, 1, 0, 1)[1], info)
+        else:
+            info.zero_()
         if k.numel() and x.numel():
             pb.lapack.potrs(factor, x, 1, 1)
-        quad.copy_((y.conj_physical() * x).real.sum((-2, -1)))
-        logdet.copy_(factor.diagonal(dim1=-2, dim2=-1).real.log().sum(-1) * 2)
+        torch.sum((y.conj_physical() * x).real, (-2, -1), out=quad)
+        torch.sum(factor.diagonal(dim1=-2, dim2=-1).real.log(), -1, out=logdet).mul_(2)
 
 
 class InvQuadLogdetBackward(rows.InvQuadLogdetBackward, Operator):
@@ -52,7 +52,7 @@ class InvQuadLogdetBackward(rows.InvQuadLogdetBackward, Operator):
             pb.lapack.potri(gk, 1, 1)
             gk.mul_(gd[..., None, None])
             pb.gemmtr(gy, adjoint(x), alpha=-1, beta=1, lower=True, out=gk, **where_computed(gk))
-            gk.copy_(COMPUTED.mirrored(gk))
+            mirror(gk)
         gy.mul_(2)
 
 

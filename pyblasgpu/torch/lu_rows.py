@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
 import pyblasgpu as pb
 
+from ..api.blas.arrays import common_dtype_of
+from ..api.lapack import determinants
 from ..operators import lu as rows
 from .memory import by_columns, common_batch, integers
 from .operators import Operator, register
@@ -15,18 +19,19 @@ from .tensors import TENSORS
 __all__ = ["det", "inv_ex", "interchanged", "lu_factor_ex", "lu_inverse", "lu_solve", "slogdet", "solve_ex"]
 
 
-def _factored(a: Tensor, lu: Tensor, pivots: Tensor, info: Tensor | None = None) -> None:
-    """Fill `lu`, the pivots, from 1, and info."""
+def _factored(a: Tensor, lu: Tensor, pivots: Tensor, info: Tensor | None = None) -> Any:
+    """Fill `lu`, the pivots, from 1, and info; return the pivots, from 0, as the routine left them."""
     lu.copy_(a)
     if not lu.numel():
         pivots.fill_(0)
         if info is not None:
             info.zero_()
-        return
+        return None
     _, found, failed = pb.lapack.getrf(lu, 1)
     integers(found, pivots, add=1)
     if info is not None:
         integers(failed, info)
+    return found
 
 
 def _empty_factors(a: Tensor) -> tuple[Tensor, Tensor]:
@@ -69,7 +74,7 @@ class LuSolve(rows.LuSolve, Operator):
             _solved(out, lu, pivots - 1, left, adjoint)
 
 
-def _solved(out: Tensor, lu: Tensor, piv: Tensor, left: bool, adjoint: bool) -> None:
+def _solved(out: Tensor, lu: Tensor, piv: Any, left: bool, adjoint: bool) -> None:
     """Solve in place."""
     if left:
         pb.lapack.getrs(lu, piv, out, 2 if adjoint else 0, 1)
@@ -89,10 +94,10 @@ class SolveEx(rows.SolveEx, Operator):
     @staticmethod
     def compute(outputs, a, b, left):
         x, *factors = outputs
-        _factored(a, *factors)
+        piv = _factored(a, *factors)
         x.copy_(b)
         if x.numel():
-            _solved(x, factors[0], factors[1] - 1, left, False)
+            _solved(x, factors[0], piv, left, False)
 
 
 class LuInverse(rows.LuInverse, Operator):
@@ -115,11 +120,12 @@ class InvEx(rows.InvEx, Operator):
     @staticmethod
     def compute(outputs, a):
         inverse, info = outputs
-        info.zero_()
-        if a.numel():
-            _, piv, failed = pb.lapack.getrf(inverse.copy_(a), 1)
-            integers(failed, info)
-            pb.lapack.getri(inverse, piv, None, 1)
+        if not a.numel():
+            info.zero_()
+            return
+        _, piv, failed = pb.lapack.getrf(inverse.copy_(a), 1)
+        integers(failed, info)
+        pb.lapack.getri(inverse, piv, None, 1)
 
 
 def _diagonal_and_sign(lu: Tensor, pivots: Tensor) -> tuple[Tensor, Tensor]:
@@ -138,7 +144,12 @@ class Slogdet(rows.Slogdet, Operator):
     @staticmethod
     def compute(outputs, a):
         sign, logabsdet, lu, pivots = outputs
-        _factored(a, lu, pivots)
+        piv = _factored(a, lu, pivots)
+        if piv is not None and lu.is_cuda:
+            found = determinants.signs_and_logarithms("slogdet", lu, piv, common_dtype_of("slogdet", (lu,)))
+            sign.copy_(found[0])
+            logabsdet.copy_(found[1])
+            return
         diagonal, parity = _diagonal_and_sign(lu, pivots)
         sign.copy_(diagonal.sgn().prod(-1) * parity)
         logabsdet.copy_(diagonal.abs().log().sum(-1))
@@ -152,7 +163,10 @@ class Det(rows.Det, Operator):
     @staticmethod
     def compute(outputs, a):
         out, lu, pivots = outputs
-        _factored(a, lu, pivots)
+        piv = _factored(a, lu, pivots)
+        if piv is not None and lu.is_cuda:
+            out.copy_(determinants.determinants("det", lu, piv, common_dtype_of("det", (lu,))))
+            return
         diagonal, parity = _diagonal_and_sign(lu, pivots)
         out.copy_(diagonal.prod(-1) * parity)
 

@@ -14,6 +14,7 @@ __all__ = [
     "common_batch",
     "copied_by_columns",
     "integers",
+    "mirror",
     "where_computed",
 ]
 
@@ -41,6 +42,14 @@ def by_columns(like: Tensor, shape: Any) -> Tensor:
 def copied_by_columns(x: Tensor) -> Tensor:
     """Return a column-major copy."""
     return by_columns(x, x.shape).copy_(x)
+
+
+def mirror(x: Tensor) -> Tensor:
+    """Make matrices Hermitian in place, from their lower triangles with a real diagonal; return them."""
+    x.tril_()
+    if x.is_complex():
+        x.diagonal(dim1=-2, dim2=-1).imag.zero_()
+    return x.add_(adjoint(x.tril(-1)))
 
 
 def common_batch(name: str, a: Tensor, b: Tensor) -> Any:

@@ -10,9 +10,11 @@ import pytest
 from scipy.linalg import lapack as scipys
 
 from pyblasgpu import lapack, linalg, use_devices
+from pyblasgpu.api.lapack import determinants
 from pyblasgpu.errors import OverlapError
 from pyblasgpu.frontend.calls import factor_chain, factor_replay
 from pyblasgpu.frontend.calls.call_cache import CachedCall
+from pyblasgpu.types import DTYPES
 
 
 def device(*shape, seed=0, dtype="d", order="F"):
@@ -33,7 +35,7 @@ def repeats(fake, monkeypatch):
             counted.append(arguments[0][0])
         return result
 
-    for module in ("lu", "cholesky", "triangular"):
+    for module in ("lu", "cholesky", "triangular", "determinants"):
         monkeypatch.setattr(f"pyblasgpu.api.lapack.{module}.replay_factor", spy)
     return counted
 
@@ -55,6 +57,36 @@ def test_factors_and_solutions_of_other_arrays(repeats, overwrite):
         np.testing.assert_allclose(got_x.host, x)
         assert int(got_info) == info == 0
     assert repeats == ["dgetrf", "dgetrs"] * 2
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_pivots_of_the_arrays_library(repeats, dtype):
+    """Their values and memory are those of each call; other shapes and dtypes are other calls."""
+    for seed in range(3):
+        a, b = device(5, 5, seed=seed), device(5, 2, seed=seed + 9)
+        lu, piv, expected, _ = scipys.dgesv(a.host, b.host)
+        pivots, factors = fake_device.Array(piv.astype(dtype)), fake_device.Array(lu)
+        np.testing.assert_allclose(lapack.dgetrs(factors, pivots, b)[0].host, expected)
+        np.testing.assert_allclose(lapack.dgetri(factors, pivots)[0].host @ a.host, np.eye(5), atol=1e-12)
+    assert repeats == ["dgetrs", "dgetri"] * 2
+    with pytest.raises(ValueError, match="piv"):
+        lapack.dgetrs(factors, pivots[:4], b)
+    with pytest.raises(TypeError, match="piv"):
+        lapack.dgetrs(factors, fake_device.Array(piv.astype("int16")), b)
+
+
+def test_determinants_of_factors(repeats):
+    """Their own calls are repeated, whichever of pivots they get: those of `getrf`, or an array."""
+    for seed in range(3):
+        a = device(5, 5, seed=seed)
+        lu, piv, _ = lapack.dgetrf(a)
+        expected = np.linalg.slogdet(a.host)
+        for pivots in (piv, fake_device.Array(np.asarray(piv).astype("int32"))):
+            found = determinants.signs_and_logarithms("slogdet", lu, pivots, DTYPES["d"])
+            np.testing.assert_allclose([each.host for each in found], expected)
+            determinant = determinants.determinants("det", lu, pivots, DTYPES["d"])
+            np.testing.assert_allclose(determinant.host, np.linalg.det(a.host))
+    assert [name for name in repeats if name != "dgetrf"] == ["signs", "determinants"] * 4
 
 
 @pytest.mark.parametrize("lower", [0, 1])

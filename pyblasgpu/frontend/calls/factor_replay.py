@@ -13,9 +13,11 @@ from importlib import import_module
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from ...operands import SECTOR
-from ...types import Dtype
-from ..arrays.any_array import quick_library
+from ...types import INDEX, INT32, Dtype
+from ..arrays.any_array import dtype_name, numpy_dtype, quick_library
 from ..arrays.device_integers import DeviceIntegers
 from ..arrays.layouts import Layout, batches, strides_by_rows
 from ..engine_options import ambient_options
@@ -32,6 +34,7 @@ __all__ = [
     "KeptFactor",
     "Step",
     "call_key",
+    "integers_layout",
     "keep_factor",
     "left_behind",
     "new_integers",
@@ -42,6 +45,7 @@ __all__ = [
 
 #: The count of integers of `FactorCall.run_factor` that means one number a matrix, not an array of one.
 ONE = -1
+_INTEGERS = {np.dtype(np.int32): INT32, np.dtype(np.int64): INDEX}
 
 
 class Factors(int):
@@ -224,13 +228,29 @@ def _facts(layout: Layout) -> tuple[Any, ...]:
     return layout.shape, layout.strides, layout.dtype, layout.device
 
 
+def integers_layout(library: Library, integers: Any, stream: int | None = None) -> Layout | None:
+    """Return the layout of an array, as the shape (..., count, 1); None where it is not of int32 or int64."""
+    dtype = _INTEGERS.get(numpy_dtype(dtype_name(integers)))
+    if dtype is None:
+        return None
+    layout = library.layout(integers, dtype, stream)
+    return layout._replace(shape=(*layout.shape, 1), strides=(*layout.strides, 1))
+
+
+def _layout_beside(integers: Any, library: Library) -> Layout | None:
+    """Return the layout of an array of integers of this library, shape (..., count, 1); else None."""
+    if quick_library(integers) is not library or library.read((integers,)) is None:
+        return None
+    return integers_layout(library, integers)
+
+
 def replay_factor(
     key: tuple[Any, ...], arrays: tuple[Any, ...], overwrite: Any, input_integers: tuple[Any, ...] = ()
 ) -> tuple[Any, ...] | None:
     """Repeat a call that is kept under `key`: its output, the last of `arrays` or new, and its integers.
 
-    None where there is none, where several cards may serve, or where `input_integers` were not left by a
-    routine; then nothing was done.
+    None where there is none, where several cards may serve, or where `input_integers` are neither left by a
+    routine nor an array of the others' library; then nothing was done.
     """
     if ambient_options() is not None:
         return None
@@ -241,9 +261,10 @@ def replay_factor(
     facts, pointers = description
     layouts: list[Layout] = []
     for each in input_integers:
-        if isinstance(each, DeviceIntegers):
-            layouts.append(each.layout)
-            facts.append(_facts(layouts[-1]))
+        layout = each.layout if isinstance(each, DeviceIntegers) else _layout_beside(each, library)
+        if layout is not None:
+            layouts.append(layout)
+            facts.append(_facts(layout))
     kept: KeptFactor | None = find((key, overwrite == 1, *facts))
     if kept is None or overwrite not in (0, 1):
         return None

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from ...arguments import array_of_numbers
-from ...types import INDEX, INT32
 from ..arrays.any_array import dtype_name, host_array, library_of, numpy_dtype
 from ..arrays.device_integers import DeviceIntegers
 from ..arrays.layouts import Layout, broadcasts_to
 from .factor_call import FactorCall
+from .factor_replay import integers_layout
 
 __all__ = ["info_integers", "checked_pivots"]
 
@@ -70,13 +70,13 @@ def _checked(name: str, array: np.ndarray, rows: int) -> np.ndarray:
 
 def _layout(call: FactorCall, piv: Any) -> Layout:
     """The layout of an array of integers on a device."""
-    stored = numpy_dtype(dtype_name(piv))
-    kinds = {np.dtype(np.int32): INT32, np.dtype(np.int64): INDEX}
-    if call.library.host or stored not in kinds:
+    library = library_of(piv, call.name, "piv")
+    layout = None if call.library.host else integers_layout(library, piv, call.stream)
+    if layout is None:
+        stored = numpy_dtype(dtype_name(piv))
         where = "on a device" if call.library.host else f"of dtype {stored}"
         raise TypeError(f"{call.name}: piv is {where}; int32 or int64 beside the arrays is needed")
-    layout = library_of(piv, call.name, "piv").layout(piv, kinds[stored], call.stream)
-    return layout._replace(shape=(*layout.shape, 1), strides=(*layout.strides, 1))
+    return layout
 
 
 def _on_this_device(call: FactorCall, layout: Layout) -> Layout:
