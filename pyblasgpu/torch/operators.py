@@ -24,6 +24,8 @@ from .tensors import TENSORS
 __all__ = ["TABLE", "Operator", "register"]
 
 LIBRARY = torch.library.Library("pyblasgpu", "DEF")
+#: Keys below which nothing is but the computation.
+_PLAIN = (_C.DispatchKey.CPU, _C.DispatchKey.CUDA)
 #: Each row by the name of its operator.
 TABLE: dict[str, type[Operator]] = {}
 
@@ -67,7 +69,7 @@ def _computed(row: type[Operator], *args: Any) -> Any:
 def _differentiable(op: Any, row: type[Operator]) -> Callable[..., Any]:
     """Return the kernel above the computation, which records it where gradients or tangents are wanted."""
     function = _recorded(op, row)
-    after = _C._after_autograd_keyset
+    after, below = _C._after_autograd_keyset, _C._after_ADInplaceOrView_keyset
 
     def kernel(keyset: Any, *args: Any) -> Any:
         is_recorded = _C.is_grad_enabled() and _C._any_requires_grad(*args)
@@ -75,6 +77,8 @@ def _differentiable(op: Any, row: type[Operator]) -> Callable[..., Any]:
             with enable_single_level_autograd_function():  # one level of torch.func at a time gets here
                 return function.apply(keyset, *args)
         with _C._AutoDispatchBelowAutograd():
+            if (keyset & below).highestPriorityTypeId() in _PLAIN:  # no mode, transform or lazy conjugation
+                return _computed(row, *args)
             return op.redispatch(keyset & after, *args)
 
     return kernel
@@ -85,15 +89,21 @@ def _recorded(op: Any, row: type[Operator]) -> Any:
     arguments = op._schema.arguments
     names = [argument.name for argument in arguments]
     tensors = [i for i, argument in enumerate(arguments) if "Tensor" in str(argument.type)]
-    after = _C._after_autograd_keyset
+    after, below = _C._after_autograd_keyset, _C._after_ADInplaceOrView_keyset
 
-    def forward(ctx: Any, keyset: Any, *args: Any) -> Any:
+    def computed(keyset: Any, *args: Any) -> Any:
+        if (keyset & below).highestPriorityTypeId() in _PLAIN:
+            with _C._AutoDispatchBelowAutograd():
+                return _computed(row, *args)
         with ExitStack() as stack:
             if _C._are_functorch_transforms_active():  # levels below record, too
                 stack.enter_context(torch.enable_grad())
                 stack.enter_context(forward_ad._set_fwd_grad_enabled(True))
             stack.enter_context(_C._AutoDispatchBelowAutograd())
-            result = op.redispatch(keyset & after, *args)
+            return op.redispatch(keyset & after, *args)
+
+    def forward(ctx: Any, keyset: Any, *args: Any) -> Any:
+        result = computed(keyset, *args)
         outputs = result if isinstance(result, tuple) else (result,)
         values = dict(zip((*names, *row.returns), (*args, *outputs), strict=True))
         ctx.others = {name: value for name, value in values.items() if not isinstance(value, Tensor)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 from torch.autograd import gradcheck, gradgradcheck
+from torch.utils.flop_counter import FlopCounterMode
 from torch_cases import CASES, FREE_CASES
 
 
@@ -47,3 +48,19 @@ def test_a_map_is_a_loop(case):
         else:
             expected = torch.stack(each)
         torch.testing.assert_close(found, expected)
+
+
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_plain_tensors_cross_the_dispatcher_once(monkeypatch, is_recorded):
+    """What a lazy conjugation or a mode has to see goes through the dispatcher again."""
+    op, again = torch.ops.pyblasgpu.gemm.default, []
+    redispatch = op.redispatch
+    monkeypatch.setattr(op, "redispatch", lambda *args: again.append(1) or redispatch(*args))
+    a = torch.randn(3, 3, dtype=torch.complex128, requires_grad=is_recorded)
+    torch.testing.assert_close(op(a, a, None, 1, 0, None), a @ a)
+    assert not again
+    torch.testing.assert_close(op(a.conj(), a, None, 1, 0, None), a.conj() @ a)
+    assert len(again) == 1
+    with FlopCounterMode(display=False):
+        torch.testing.assert_close(op(a, a, None, 1, 0, None), a @ a)
+    assert len(again) == 2
