@@ -66,7 +66,7 @@ PROGRAMS: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
-@pytest.mark.parametrize(("batch", "n"), [((), 1500), ((3,), 300), ((50,), 40)])
+@pytest.mark.parametrize(("batch", "n"), [((), 1500), ((), 3500), ((3,), 300), ((50,), 40)])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_gradients_are_pytorchs(name: str, batch: tuple[int, ...], n: int, dtype: Any) -> None:
     p, b = cases.spd(dtype, *batch, n, n).cuda(), cases.random(dtype, n, 3).cuda()
