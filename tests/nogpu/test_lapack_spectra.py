@@ -233,3 +233,18 @@ def test_singular_values_on_a_device(card, letter, stem, shape, options):
 def test_large_matrices_on_a_device_are_refused(fake, name, shape, text):
     with pytest.raises(NotImplementedError, match=f"^{name}: {text} .* is at most "):
         getattr(lapack, name)(fake_device.Array(matrices(name[0], *shape)))
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("stem", ["gesdd", "gesvd", "syev", "syevd", "syevr"])
+def test_matrices_that_are_not_finite(stem, value, letter):
+    """LAPACK may iterate for ever with them; one of a stack does not spoil the other."""
+    a = matrices(letter, 2, N, N)
+    a = a + a.swapaxes(1, 2).conj()
+    a[1, 4, 2] = a[1, 2, 4] = value
+    call = getattr(lapack, scipys_name(letter, stem))
+    *results, info = call(a)
+    assert info.tolist() == [0, N]
+    values = next(each for each in results if each.dtype.kind == "f" and each.shape == (2, N))
+    assert np.isfinite(values[0]).all() and np.isnan(values[1]).all()

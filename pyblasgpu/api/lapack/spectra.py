@@ -9,6 +9,8 @@ from collections.abc import Callable, Mapping
 from inspect import Parameter, Signature
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ...arguments import enabled, shown
 from ...cpu.scipy.cholesky import lapack
 from ...frontend.arrays.any_array import library_of
@@ -242,13 +244,23 @@ def _computed_by_scipy(stem: str, name: str, dtype: Dtype | None) -> Callable[..
 
 
 def _called(name: str, routine: Callable[..., Any], each: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """SciPy's results; ValueError where its wrapper refuses an option, with an error of its own class."""
+    """SciPy's results; ValueError where its wrapper refuses an option, with an error of its own class.
+
+    Of matrices that are not finite, with which LAPACK may iterate for ever, results are NaN and `info` is n,
+    the lesser extent, as on a device.
+    """
+    is_usable = all(np.isfinite(matrix).all() for matrix in each)
     try:
-        return routine(*each, **options)
+        results = routine(*(each if is_usable else map(np.zeros_like, each)), **options)
     except Exception as error:
         if type(error).__name__ != "error":
             raise
         raise ValueError(f"{name}: {error}") from None
+    if is_usable or not each:
+        return results
+    *found, _ = results
+    nan = (np.full_like(x, np.nan) if getattr(x, "dtype", np.dtype("i")).kind in "fc" else x for x in found)
+    return (*nan, min(each[0].shape))
 
 
 def _make(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
