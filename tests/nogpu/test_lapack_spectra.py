@@ -246,5 +246,8 @@ def test_matrices_that_are_not_finite(stem, value, letter):
     call = getattr(lapack, scipys_name(letter, stem))
     *results, info = call(a)
     assert info.tolist() == [0, N]
+    if not stem.startswith("ge"):  # what is not read does not count
+        a[1, 4, 2] = 0
+        assert not call(a, lower=1)[-1].any()
     values = next(each for each in results if each.dtype.kind == "f" and each.shape == (2, N))
     assert np.isfinite(values[0]).all() and np.isnan(values[1]).all()

@@ -238,29 +238,43 @@ def _computed_by_scipy(stem: str, name: str, dtype: Dtype | None) -> Callable[..
             raise ValueError(f"{name}: a has shape {shapes[0]}; LAPACK needs rows and columns")
         routine = lapack(row.of_complex if stacks.dtype.is_complex else stem, stacks.dtype.name)
         overwritten = [each for each in arrays if options.get(f"overwrite_{each}")]
-        return tuple(stacks.computed(lambda *each: _called(name, routine, each, options), overwritten))
+        low = options.get("lower", 0) or options.get("uplo") == "L" if is_hermitian else None
+        return tuple(stacks.computed(lambda *each: _spectrum(name, routine, each, options, low), overwritten))
 
     return run
 
 
-def _called(name: str, routine: Callable[..., Any], each: tuple[Any, ...], options: dict[str, Any]) -> Any:
-    """SciPy's results; ValueError where its wrapper refuses an option, with an error of its own class.
+def _spectrum(
+    name: str, routine: Callable[..., Any], each: tuple[Any, ...], options: dict[str, Any], low: Any
+) -> Any:
+    """SciPy's results for matrices, of which the lower triangle is read, or not, or all where `low` is None.
 
     Of matrices that are not finite, with which LAPACK may iterate for ever, results are NaN and `info` is n,
     the lesser extent, as on a device.
     """
-    is_usable = all(np.isfinite(matrix).all() for matrix in each)
+    if all(_is_finite(matrix, low) for matrix in each):
+        return _called(name, routine, each, options)
+    *found, _ = _called(name, routine, tuple(map(np.zeros_like, each)), options)
+    nan = (np.full_like(x, np.nan) if getattr(x, "dtype", np.dtype("i")).kind in "fc" else x for x in found)
+    return (*nan, min(each[0].shape))
+
+
+def _is_finite(matrix: np.ndarray, low: Any) -> bool:
+    """Whether what is read of a matrix is finite; imaginary parts of a Hermitian diagonal are not read."""
+    if low is not None:
+        matrix = (np.tril if low else np.triu)(matrix)
+        matrix[np.diag_indices(len(matrix))] = matrix.diagonal().real
+    return bool(np.isfinite(matrix).all())
+
+
+def _called(name: str, routine: Callable[..., Any], each: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """SciPy's results; ValueError where its wrapper refuses an option, with an error of its own class."""
     try:
-        results = routine(*(each if is_usable else map(np.zeros_like, each)), **options)
+        return routine(*each, **options)
     except Exception as error:
         if type(error).__name__ != "error":
             raise
         raise ValueError(f"{name}: {error}") from None
-    if is_usable or not each:
-        return results
-    *found, _ = results
-    nan = (np.full_like(x, np.nan) if getattr(x, "dtype", np.dtype("i")).kind in "fc" else x for x in found)
-    return (*nan, min(each[0].shape))
 
 
 def _make(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
