@@ -10,8 +10,18 @@ import torch
 from pyblasgpu import patch_torch, unpatch_torch
 
 pytest.importorskip("linear_operator")
+from linear_operator import settings
 from linear_operator.operators import DenseLinearOperator
 from linear_operator.test.linear_operator_test_case import LinearOperatorTestCase
+
+
+@pytest.fixture(autouse=True)
+def own_settings(monkeypatch):
+    """The package's settings as it has them itself: BoTorch changes them when it is imported."""
+    for name in ("_fast_covar_root_decomposition", "_fast_log_prob", "_fast_solves"):
+        monkeypatch.setattr(getattr(settings, name), "_default", True)
+    monkeypatch.setattr(settings.cholesky_max_tries, "_global_value", 3)
+    monkeypatch.setattr(settings.max_cholesky_size, "_global_value", 800)
 
 
 @pytest.fixture(autouse=True)
