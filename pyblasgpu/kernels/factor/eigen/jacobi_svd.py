@@ -17,8 +17,9 @@ from ....gpu.backend import cuda, device_function, ptx
 from ....gpu.build.compile import KernelSource
 from ...common.kernel_config import WARP, BlockConfig
 from ...common.parameters import parameters
+from ..lane_sums import adder, over_lanes
 from ..qr.reflector import scaler
-from .rotation import PARTIALS, angle, barrier, group_sum, pair_of, resident_blocks, team_max
+from .rotation import PARTIALS, angle, barrier, pair_of, resident_blocks, team_max
 from .svd_columns import ROWS, column_turner, mover, negligible, products, starter
 from .svd_vectors import completer, norms, sorter
 
@@ -175,7 +176,7 @@ def _sweeper(config: JacobiSvd) -> Callable:
     facts = config.dtype_facts
     COMPLEX, real, int32, quotient = facts.is_complex, ptx.REALS[facts.real], ptx.types.int32, ptx.quotient
     TINY, UNIT, root = negligible(facts), facts.unit_roundoff, ptx.square_root
-    pair, make, total, sync = pair_of(), angle(facts), group_sum(), barrier(config.TEAM)
+    pair, make, total, sync = pair_of(), angle(facts), over_lanes(adder()), barrier(config.TEAM)
     multiply, turn_columns = products(facts), column_turner(facts)
 
     @device_function
@@ -193,7 +194,7 @@ def _sweeper(config: JacobiSvd) -> Callable:
                 p, q = int32(p * ld), int32(q * ld)
                 multiply(acc, x, s, plane, p, q, m if is_mine else int32(0), lane, width)
                 for part in range(4 if COMPLEX else 3):
-                    acc[part] = total(acc[part], t, width)
+                    acc[part] = total(acc[part], int32(t & 31), width)
                 size = abs(acc[2])
                 if COMPLEX:
                     size = max(size, abs(acc[3]))

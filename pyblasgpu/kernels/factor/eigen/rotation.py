@@ -12,12 +12,12 @@ from collections.abc import Callable
 from ....gpu.backend import cuda, device_function, ptx
 from ....types import Dtype
 from ...common.kernel_config import WARP, KernelConfig
+from ..lane_sums import adder, larger, over_lanes
 
 __all__ = [
     "PARTIALS",
     "angle",
     "barrier",
-    "group_sum",
     "pair_of",
     "resident_blocks",
     "team_max",
@@ -125,41 +125,14 @@ def barrier(team: int) -> Callable:
     return sync
 
 
-def group_sum() -> Callable:
-    """``total(x, t, width)``: the sum over `width` neighbouring threads, a power of two, the same bits in all
-    of them.
-    """
-    shuffle, int32 = ptx.shuffle, ptx.types.int32
-
-    @device_function
-    def total(x, t, width):
-        distance = int32(width >> 1)
-        while distance > 0:
-            x += shuffle(x, int32((t & 31) ^ distance))
-            distance = int32(distance >> 1)
-        return x
-
-    return total
-
-
 def team_sum(team: int) -> Callable:
     """``total(x, partials, t, lanes)``: the sum of the numbers of all threads of a matrix."""
-
-    @device_function
-    def add(x, y):
-        return x + y
-
-    return _team_reduce(team, add)
+    return _team_reduce(team, adder())
 
 
 def team_max(team: int) -> Callable:
     """``largest(x, partials, t, lanes)``: the largest of the numbers of all threads of a matrix."""
-
-    @device_function
-    def larger(x, y):
-        return max(x, y)
-
-    return _team_reduce(team, larger)
+    return _team_reduce(team, larger())
 
 
 def _team_reduce(team: int, combine: Callable) -> Callable:
@@ -167,17 +140,14 @@ def _team_reduce(team: int, combine: Callable) -> Callable:
     all of them, after a barrier. Of a warp or less each matrix has `lanes` neighbouring threads, a power of
     two.
     """
-    shuffle, int32, is_warp, WARPS = ptx.shuffle, ptx.types.int32, team <= WARP, -(-team // WARP)
-    sync_warp = ptx.sync_warp
+    int32, is_warp, WARPS = ptx.types.int32, team <= WARP, -(-team // WARP)
+    sync_warp, over = ptx.sync_warp, over_lanes(combine)
 
     @device_function
     def reduce(x, partials, t, lanes):
         sync_warp()
         lane = int32(t & 31)
-        distance = int32(lanes >> 1) if is_warp else int32(16)
-        while distance > 0:
-            x = combine(x, shuffle(x, int32(lane ^ distance)))
-            distance = int32(distance >> 1)
+        x = over(x, lane, lanes if is_warp else int32(WARP))
         if not is_warp:
             if lane == 0:
                 partials[t >> 5] = x

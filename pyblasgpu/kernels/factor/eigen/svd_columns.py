@@ -114,6 +114,20 @@ def starter(facts: Dtype) -> Callable:
     return start
 
 
+def pair_loader(facts: Dtype) -> Callable:
+    """``load(k, x, s, plane, p, q, width)``: an element of the column at `p` and one of that at `q`, `k`
+    times `width` rows below, to elements 2 k and 2 k + 1 of a local array.
+    """
+    REALS, int32, (get, _) = facts.reals_per_element, ptx.types.int32, access(facts)
+
+    @device_function
+    def load(k, x, s, plane, p, q, width):
+        get(x, 2 * k * REALS, s, int32(p + k * width), plane)
+        get(x, (2 * k + 1) * REALS, s, int32(q + k * width), plane)
+
+    return load
+
+
 def products(facts: Dtype) -> Callable:
     """``multiply(acc, x, s, plane, p, q, m, lane, width)``: squared norms of the columns at `p` and `q`, and
     the product x^H y of them, to ``acc``: the part of a thread.
@@ -124,12 +138,7 @@ def products(facts: Dtype) -> Callable:
         ptx.REALS[facts.real],
         ptx.types.int32,
     )
-    COUNT, (get, _) = ROWS // REALS, access(facts)
-
-    @device_function
-    def load(k, x, s, plane, p, q, width):
-        get(x, 2 * k * REALS, s, int32(p + k * width), plane)
-        get(x, (2 * k + 1) * REALS, s, int32(q + k * width), plane)
+    COUNT, load = ROWS // REALS, pair_loader(facts)
 
     @device_function
     def add(k, acc, x):
@@ -167,12 +176,7 @@ def column_turner(facts: Dtype) -> Callable:
     columns at `p` and `q`, several rows of a thread under way at a time.
     """
     REALS, int32, turn = facts.reals_per_element, ptx.types.int32, turner(facts)
-    COUNT, (get, put) = ROWS // REALS, access(facts)
-
-    @device_function
-    def load(k, x, s, plane, p, q, width):
-        get(x, 2 * k * REALS, s, int32(p + k * width), plane)
-        get(x, (2 * k + 1) * REALS, s, int32(q + k * width), plane)
+    COUNT, load, (_, put) = ROWS // REALS, pair_loader(facts), access(facts)
 
     @device_function
     def turn_one(k, x, out):

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from ....gpu.backend import device_function, ptx
 from ....types import Dtype
 from ...common.kernel_config import WARP
-from .rotation import barrier, group_sum, team_max, team_sum
+from ..lane_sums import adder, over_lanes
+from .rotation import barrier, team_max, team_sum
 from .svd_columns import negligible, products
 
 __all__ = ["completer", "norms", "sorter"]
@@ -24,7 +25,7 @@ def norms(facts: Dtype, team: int) -> Callable:
         ptx.quotient,
     )
     TINY, root, divide = negligible(facts), ptx.square_root, ptx.divide
-    total, sync = group_sum(), barrier(team)
+    total, sync = over_lanes(adder()), barrier(team)
 
     @device_function
     def normalize(values, filled, s, plane, ld, m, n, t, lanes, width):
@@ -38,7 +39,7 @@ def norms(facts: Dtype, team: int) -> Callable:
                     y = s[j * ld + i + part * plane]
                     square += y * y
                 i = int32(i + width)
-            square = total(square, t, width)
+            square = total(square, int32(t & 31), width)
             is_there = not square <= real(TINY)
             norm = root(square)
             factor = divide(real(1), norm) if is_there else real(0)
@@ -65,7 +66,7 @@ def projector(facts: Dtype, team: int) -> Callable:
         ptx.types.int32,
         ptx.quotient,
     )
-    multiply, total, sync = products(facts), group_sum(), barrier(team)
+    multiply, total, sync = products(facts), over_lanes(adder()), barrier(team)
 
     @device_function
     def project(acc, x, dots, s, plane, ld, j, m, n, t, lanes, width):
@@ -76,7 +77,7 @@ def projector(facts: Dtype, team: int) -> Callable:
             multiply(
                 acc, x, s, plane, int32(min(c, n - 1) * ld), int32(j * ld), m if c < n else 0, lane, width
             )
-            re, im = total(acc[2], t, width), total(acc[3], t, width)
+            re, im = total(acc[2], int32(t & 31), width), total(acc[3], int32(t & 31), width)
             if c < n and lane == 0:
                 dots[c * REALS] = re
                 if COMPLEX:

@@ -17,10 +17,9 @@ from ....gpu.backend import cuda, device_function, ptx, unrolled
 from ....gpu.build.compile import KernelSource
 from ...common.kernel_config import WARP
 from ...common.parameters import parameters
-from ...common.substitution import divider
 from .getrf_small import TURNS, GetrfSmall
 from .panel_rows import eliminator, row_putter, sizer
-from .small_matrices import GROUPS, first_max, matrix_loader
+from .small_matrices import GROUPS, column_step, first_max, matrix_loader
 
 __all__ = ["COLUMNS", "STEM", "GesvSmall", "source"]
 
@@ -109,61 +108,23 @@ def _factorizer(config: GesvSmall) -> Callable:
     return factor
 
 
-def _column_step(config: GesvSmall) -> Callable:
-    """``step(x, element, source, is_pivot, is_after)``: elements of solutions, which their lane divides where
-    it `is_pivot`, taken off the rows after them, which have their `element` of the column.
-    """
-    REALS, COMPLEX = config.dtype_facts.reals_per_element, config.dtype_facts.is_complex
-    shuffle, divide = ptx.shuffle, divider(config.dtype_facts)
-
-    @device_function
-    def divide_element(q, x, re, im):
-        divide(x, q * REALS, re, im)
-
-    @device_function
-    def take_off(q, x, re, im, source, is_after):
-        y = shuffle(x[q * REALS], source)
-        if COMPLEX:
-            y_im = shuffle(x[q * REALS + 1], source)
-            if is_after:
-                x[q * REALS] = x[q * REALS] - re * y + im * y_im
-                x[q * REALS + 1] = x[q * REALS + 1] - re * y_im - im * y
-        elif is_after:
-            x[q * REALS] = x[q * REALS] - re * y
-
-    divide_all, take_all_off = unrolled(COLUMNS, divide_element), unrolled(COLUMNS, take_off)
-
-    @device_function
-    def step(x, element, source, is_pivot, is_after):
-        re, im = element[0], element[REALS - 1]
-        if is_pivot:
-            divide_all(0, x, re, im)
-        take_all_off(0, x, re, im, source, is_after)
-
-    return step
-
-
 def _solver(config: GesvSmall) -> Callable:
     """``solve(x, row, lane_of_row, label, n, first)``: both triangles for the right-hand sides of `x`; the
     lanes of the matrix begin at `first`.
     """
-    REALS, step, offset, int32 = (
-        config.dtype_facts.reals_per_element,
-        _column_step(config),
-        ptx.offset,
-        ptx.types.int32,
-    )
+    REALS, int32, step = config.dtype_facts.reals_per_element, ptx.types.int32, column_step(config, COLUMNS)
 
     @device_function
     def solve(x, row, lane_of_row, label, n, first):
         j = int32(0)
         while j < n:
-            step(x, offset(row, int32(j * REALS)), int32(first + lane_of_row[j]), False, label > j)
+            re, im = row[j * REALS], row[j * REALS + REALS - 1]
+            step(x, re, im, int32(first + lane_of_row[j]), False, label > j)
             j = int32(j + 1)
         while j > 0:
             j = int32(j - 1)
-            source = int32(first + lane_of_row[j])
-            step(x, offset(row, int32(j * REALS)), source, label == j, label < j)
+            re, im = row[j * REALS], row[j * REALS + REALS - 1]
+            step(x, re, im, int32(first + lane_of_row[j]), label == j, label < j)
 
     return solve
 

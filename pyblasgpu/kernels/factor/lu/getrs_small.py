@@ -16,8 +16,7 @@ from ....gpu.build.compile import KernelSource
 from ...common.kernel_config import WARP
 from ...common.options import CONJUGATE, MIRRORED, UNIT
 from ...common.parameters import parameters
-from ...common.substitution import divider
-from .small_matrices import SmallMatrices, matrix_loader
+from .small_matrices import SmallMatrices, column_step, matrix_loader
 
 __all__ = ["COLUMNS", "STEM", "GetrsSmall", "source"]
 
@@ -104,46 +103,12 @@ def _follower(config: GetrsSmall):
     return follow
 
 
-def _column_step(config: GetrsSmall, columns: int):
-    """``step(x, element, j, t, lane, is_after, divides, sign)``: element j of the solutions, which its lane
-    divides by the diagonal, taken off the rows after it, which have their `element` of column j.
-    """
-    REALS, COMPLEX = config.dtype_facts.reals_per_element, config.dtype_facts.is_complex
-    int32, shuffle, divide = ptx.types.int32, ptx.shuffle, divider(config.dtype_facts)
-
-    @device_function
-    def divide_element(q, x, re, im):
-        divide(x, q * REALS, re, im)
-
-    @device_function
-    def take_off(q, x, re, im, source, is_after):
-        y = shuffle(x[q * REALS], source)
-        if COMPLEX:
-            y_im = shuffle(x[q * REALS + 1], source)
-            if is_after:
-                x[q * REALS] = x[q * REALS] - re * y + im * y_im
-                x[q * REALS + 1] = x[q * REALS + 1] - re * y_im - im * y
-        elif is_after:
-            x[q * REALS] = x[q * REALS] - re * y
-
-    divide_all, take_all_off = unrolled(columns, divide_element), unrolled(columns, take_off)
-
-    @device_function
-    def step(x, element, j, t, lane, is_after, divides, sign):
-        re, im = element[0], sign * element[REALS - 1]
-        if divides and lane == j:
-            divide_all(0, x, re, im)
-        take_all_off(0, x, re, im, int32((t - lane + j) & (WARP - 1)), is_after)
-
-    return step
-
-
 def _solver(config: GetrsSmall, columns: int):
     """``solve(x, rows, b, origin, goal, b_cs, c, r, n, t, lane, ok, unit, mirrored, sign)``: as many
     right-hand sides from column `c` on, read from row `origin` of B and written to row `goal`.
     """
     REALS, LD, offset = config.dtype_facts.reals_per_element, config.LD, ptx.offset
-    step, sync_warp, int32 = _column_step(config, columns), ptx.sync_warp, ptx.types.int32
+    step, sync_warp, int32 = column_step(config, columns), ptx.sync_warp, ptx.types.int32
     load, store = ptx.load_global(1, False), ptx.store_global
 
     @device_function
@@ -163,14 +128,16 @@ def _solver(config: GetrsSmall, columns: int):
         read_all(0, x, b, origin, b_cs, c, r, ok)
         j = int32(0)
         while j < n:
-            at = int32((lane * LD + j) * REALS)
-            step(x, offset(rows, at), j, t, lane, lane > j, not unit, sign)
+            at = offset(rows, int32((lane * LD + j) * REALS))
+            source, is_pivot = int32((t - lane + j) & (WARP - 1)), (lane == j) & (not unit)
+            step(x, at[0], sign * at[REALS - 1], source, is_pivot, lane > j)
             j = int32(j + 1)
         other_sign = -sign if mirrored else sign
         while j > 0:
             j = int32(j - 1)
-            at = int32((j * LD + lane if mirrored else lane * LD + j) * REALS)
-            step(x, offset(rows, at), j, t, lane, lane < j, unit or mirrored, other_sign)
+            at = offset(rows, int32((j * LD + lane if mirrored else lane * LD + j) * REALS))
+            source, is_pivot = int32((t - lane + j) & (WARP - 1)), (lane == j) & (unit or mirrored)
+            step(x, at[0], other_sign * at[REALS - 1], source, is_pivot, lane < j)
         sync_warp()
         write_all(0, x, b, goal, b_cs, c, r, ok)
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ....gpu.backend import device_function, ptx
+from ....gpu.backend import device_function, ptx, unrolled
 from ...common.kernel_config import BlockConfig
+from ...common.substitution import divider
 
-__all__ = ["GROUPS", "ORDER", "SmallMatrices", "first_max", "matrix_loader", "matrix_writer"]
+__all__ = ["GROUPS", "ORDER", "SmallMatrices", "column_step", "first_max", "matrix_loader", "matrix_writer"]
 
 ORDER = 32  # rows and columns at most: a lane a row
 GROUPS = (4, 8, 16, 32)  # lanes of a matrix
@@ -124,3 +125,36 @@ def first_max(config: SmallMatrices):
         return int32(group_first_max(size, label, ok, lanes))
 
     return find
+
+
+def column_step(config: SmallMatrices, columns: int):
+    """``step(x, re, im, source, is_pivot, is_after)``: an element of each of `columns` solutions, which its
+    lane `source` divides where it `is_pivot`, taken off the rows after it, which have (re, im) of the column.
+    """
+    REALS, COMPLEX = config.dtype_facts.reals_per_element, config.dtype_facts.is_complex
+    shuffle, divide = ptx.shuffle, divider(config.dtype_facts)
+
+    @device_function
+    def divide_element(q, x, re, im):
+        divide(x, q * REALS, re, im)
+
+    @device_function
+    def take_off(q, x, re, im, source, is_after):
+        y = shuffle(x[q * REALS], source)
+        if COMPLEX:
+            y_im = shuffle(x[q * REALS + 1], source)
+            if is_after:
+                x[q * REALS] = x[q * REALS] - re * y + im * y_im
+                x[q * REALS + 1] = x[q * REALS + 1] - re * y_im - im * y
+        elif is_after:
+            x[q * REALS] = x[q * REALS] - re * y
+
+    divide_all, take_all_off = unrolled(columns, divide_element), unrolled(columns, take_off)
+
+    @device_function
+    def step(x, re, im, source, is_pivot, is_after):
+        if is_pivot:
+            divide_all(0, x, re, im)
+        take_all_off(0, x, re, im, source, is_after)
+
+    return step

@@ -19,11 +19,11 @@ from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ....gpu.build.compile import KernelSource
 from ...common.kernel_config import WARP, BlockConfig
 from ...common.parameters import parameters
+from ..lane_sums import adder, larger, several_over_warp
 from .larft_leaf import triangle_maker
 from .meeting import WORDS, meeting
 from .reflector import BETA, FACTOR, TAU, multiplier, projector, reflector
 from .register_columns import (
-    adder_over_lanes,
     column_scaler,
     column_sizer,
     dotter,
@@ -227,22 +227,6 @@ def _exchange(config: GeqrfPanel, parts: int, combine: Callable) -> tuple[Callab
     return unrolled(config.OWN, leave), unrolled(config.OWN, gather)
 
 
-def _add() -> Callable:
-    @device_function
-    def add(x, y):
-        return x + y
-
-    return add
-
-
-def _larger() -> Callable:
-    @device_function
-    def larger(x, y):
-        return max(x, y)
-
-    return larger
-
-
 def _places(config: GeqrfPanel) -> tuple[int, ...]:
     """Return where shared memory has elements on the diagonal, the reflector, tau, factors of v, reciprocals
     of scales, and V^H V below T; columns come first.
@@ -339,8 +323,8 @@ def _stepper(config: GeqrfPanel, slot: int) -> Callable:
     int32, offset, shuffle, select = ptx.types.int32, ptx.offset, ptx.shuffle, ptx.select
     make, project, multiply = _reflector_maker(config), projector(facts), multiplier(facts)
     dot, update, publish = dotter(config, slot, FINISHED), updater(config, slot), _publisher(config)
-    add = adder_over_lanes(OWN * REALS, _add())
-    leave, gather = _exchange(config, REALS, _add())
+    add = several_over_warp(OWN * REALS, adder())
+    leave, gather = _exchange(config, REALS, adder())
     (meet, _), leave_product = meeting(), _product_leaver(config)
 
     @device_function
@@ -431,8 +415,8 @@ def _build(config: GeqrfPanel):
     TILE, COLUMN, SUMS, SPAN = OWN * ROWS * REALS, ROWS * REALS, OWN * REALS, config.COLS * REALS
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     load, store, sizes, scale = loader(config), storer(config), column_sizer(config), column_scaler(config)
-    largest, publish, (meet, part) = adder_over_lanes(OWN, _larger()), _publisher(config), meeting()
-    leave, gather = _exchange(config, 1, _larger())
+    largest, publish, (meet, part) = several_over_warp(OWN, larger()), _publisher(config), meeting()
+    leave, gather = _exchange(config, 1, larger())
     steps = in_order([_stepper(config, slot) for slot in range(-(-config.COLS // WARP))])
     make_triangle, quotient = _triangle_maker(config), ptx.quotient
     grid_dependency_wait, (TOPS, _, TAUS, FACTORS, BACK, _) = ptx.grid_dependency_wait, _places(config)

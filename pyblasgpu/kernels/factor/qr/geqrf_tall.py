@@ -20,6 +20,7 @@ from ....gpu.backend import cuda, device_function, ptx, unrolled
 from ....gpu.build.compile import KernelSource
 from ...common.kernel_config import WARP, BlockConfig
 from ...common.parameters import parameters
+from ..lane_sums import adder, larger, over_lanes
 from .meeting import meeting
 from .reflector import (
     BETA,
@@ -30,8 +31,6 @@ from .reflector import (
     reflector,
     scaler,
     size_of,
-    warp_max,
-    warp_sum,
 )
 
 __all__ = ["STEM", "GeqrfTall", "source"]
@@ -111,7 +110,7 @@ def source(config: GeqrfTall) -> KernelSource:
 def _gatherer(config: GeqrfTall) -> Callable:
     """``gather(sums, left, blocks, is_size, warp, lane)``: what all blocks left, summed, or the largest."""
     WARPS, SPAN, real = config.DIM // WARP, config.row_reals, ptx.REALS[config.dtype_facts.real]
-    total, largest, int32 = warp_sum(), warp_max(), ptx.types.int32
+    total, largest, int32 = over_lanes(adder()), over_lanes(larger()), ptx.types.int32
 
     @device_function
     def gather(sums, left, blocks, is_size, warp, lane):
@@ -122,7 +121,7 @@ def _gatherer(config: GeqrfTall) -> Callable:
                 other = left[k * blocks + block]
                 x = max(x, other) if is_size else x + other
                 block = int32(block + 32)
-            x = largest(x, lane) if is_size else total(x, lane)
+            x = largest(x, lane, int32(WARP)) if is_size else total(x, lane, int32(WARP))
             if lane == 0:
                 sums[k] = x
             k = int32(k + WARPS)
@@ -135,11 +134,11 @@ def _leaver(config: GeqrfTall) -> Callable:
     block, to what it leaves.
     """
     WARPS, SPAN, real = config.DIM // WARP, config.row_reals, ptx.REALS[config.dtype_facts.real]
-    total, largest = warp_sum(), warp_max()
+    total, largest, int32 = over_lanes(adder()), over_lanes(larger()), ptx.types.int32
 
     @device_function
     def over_warp(k, acc, parts, is_size, warp, lane):
-        x = largest(acc[k], lane) if is_size else total(acc[k], lane)
+        x = largest(acc[k], lane, int32(WARP)) if is_size else total(acc[k], lane, int32(WARP))
         if lane == 0:
             parts[warp * SPAN + k] = x
 

@@ -1,4 +1,4 @@
-"""Parts of the QR kernels: one Householder reflector, sums over a warp, scales of columns.
+"""Parts of the QR kernels: one Householder reflector, scales of columns.
 
 H = I - tau v v^H has v = 1 on top, and H^H x = beta on top of zeros, beta real (LAPACK's larfg). Columns are
 scaled by powers of two before, so that sums of squares neither overflow nor lose what matters.
@@ -21,8 +21,6 @@ __all__ = [
     "reflector",
     "scaler",
     "size_of",
-    "warp_max",
-    "warp_sum",
 ]
 
 #: Places of beta, tau and the factor of v in what `reflector` gives; imaginary parts follow real ones.
@@ -96,41 +94,6 @@ def multiplier(facts: Dtype) -> Callable:
             w[k] = real(0) if is_identity else h[TAU] * y[0]
 
     return multiply
-
-
-def warp_sum() -> Callable:
-    """``total(x, lane)``: the sum over the lanes of a warp, the same bits in all of them."""
-
-    @device_function
-    def add(x, y):
-        return x + y
-
-    return _over_warp(add)
-
-
-def warp_max() -> Callable:
-    """``largest(x, lane)``: the largest number of the lanes of a warp."""
-
-    @device_function
-    def larger(x, y):
-        return max(x, y)
-
-    return _over_warp(larger)
-
-
-def _over_warp(combine: Callable) -> Callable:
-    """``reduce(x, lane)``: all lanes' numbers combined, two at a time."""
-    shuffle, int32 = ptx.shuffle, ptx.types.int32
-
-    @device_function
-    def reduce(x, lane):
-        distance = int32(16)
-        while distance > 0:
-            x = combine(x, shuffle(x, int32(lane ^ distance)))
-            distance = int32(distance >> 1)
-        return x
-
-    return reduce
 
 
 def size_of(facts: Dtype) -> Callable:

@@ -13,7 +13,7 @@ from ....gpu.backend import device_function, ptx, unrolled
 from ...common.kernel_config import WARP
 from .reflector import scaler, size_of
 
-__all__ = ["adder_over_lanes", "column_scaler", "column_sizer", "dotter", "loader", "storer", "updater"]
+__all__ = ["column_scaler", "column_sizer", "dotter", "loader", "storer", "updater"]
 
 
 def loader(config: Any) -> Callable:
@@ -192,23 +192,3 @@ def updater(config: Any, slot: int) -> Callable:
         elements(slot + 1, x, v, w, c)
 
     return update
-
-
-def adder_over_lanes(count: int, combine: Callable) -> Callable:
-    """``add(x, lane)``: the first `count` elements of a local array, combined over the lanes of a warp."""
-    shuffle, int32 = ptx.shuffle, ptx.types.int32
-
-    @device_function
-    def one(k, x, lane, distance):
-        x[k] = combine(x[k], shuffle(x[k], int32(lane ^ distance)))
-
-    every = unrolled(count, one)
-
-    @device_function
-    def add(x, lane):
-        distance = int32(WARP // 2)
-        while distance > 0:
-            every(0, x, lane, distance)
-            distance = int32(distance >> 1)
-
-    return add
