@@ -118,17 +118,14 @@ def qr(
     pivoted = enabled(pivoting, name, "pivoting")
     arrays = taken(name, {"a": a})
     (matrix,) = arrays.each
-    if kind == "economic" and not pivoted and is_tall(arrays, matrix):
-        with arrays.silent():
-            check_values(arrays, check_finite, name, matrix)
-            factors = cholesky_qr(arrays, arrays.cast(matrix))
-        if factors is not None:
-            return tuple(map(arrays.returned, factors))
-    arrays = arrays.recorded(key, (a,), check_finite)
+    tall = kind == "economic" and not pivoted and is_tall(arrays, matrix)
+    arrays = arrays if tall else arrays.recorded(key, (a,), check_finite)
     overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
     with _refusing_pivots(name, {"a": a}, pivoted), arrays.silent():
         check_values(arrays, check_finite, name, matrix)
         _check_matrix(name, matrix)
+        if tall and (found := cholesky_qr(arrays, arrays.cast(matrix))) is not None:
+            return tuple(map(arrays.returned, found))
         factors, tau, order = _factored(arrays, matrix, overwrite, pivoted, _workspace(lwork))
         m, n = factors.shape[-2:]
         reduced = kind in ("economic", "raw") and m > n
