@@ -84,7 +84,7 @@ def _operators(rows: list[dict[str, Any]]) -> Iterator[str]:
     """Microseconds of one call, ours and PyTorch's."""
     if not rows:
         return
-    yield from ("", "One call of order 64 costs the host so many µs, ours / PyTorch's:", "")
+    yield from ("", "Host time of one call of order 64 in µs, ours / PyTorch's:", "")
     cells = {(row["call"], row["dtype"], row["recorded"]): row for row in rows}
     heads = list(dict.fromkeys(key[1:] for key in cells))
     names = [f"{dtype}, recorded for gradients" if recorded else dtype for dtype, recorded in heads]

@@ -241,7 +241,7 @@ def _ways_of(cublas: Cublas, problem: Problem) -> dict[str, Callable[[Any], None
 
 
 def _elsewhere(results: dict[int, Any], x: Any) -> Any:
-    """Memory for a result beside the arrays of one call, made once."""
+    """Memory for a result, apart from the arrays of one call, made once."""
     if id(x) not in results:
         import cupy
 

@@ -1,4 +1,4 @@
-"""Every routine by SciPy's names, in keyword style and by `linalg`, on a device, beside one reference."""
+"""Every routine by SciPy's names, in keyword style and by `linalg`, on a device, with one reference."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ def bench(monkeypatch):
 
 
 def test_a_product_packed_and_as_it_lies(bench):
-    """What is timed runs as it is said to."""
+    """Each way is timed as its name says."""
     seen = []
     (problem,) = bench_command.products(("s",), ("TN",), ((600, 500, 400),))
 

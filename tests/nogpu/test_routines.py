@@ -1,4 +1,4 @@
-"""Every routine by every way to call it, beside one reference: the results, and what must stay as it was."""
+"""Every routine by every way to call it, with one reference: the results, and what must stay as it was."""
 
 from __future__ import annotations
 

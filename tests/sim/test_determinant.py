@@ -47,7 +47,7 @@ def moved(n: int, batch: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def check(dtype="d", n=7, batch=5, order="F", threads=64, kernels=determinant) -> None:
-    """Random triangles and interchanges, beside sums and products in extended precision."""
+    """Random triangles and interchanges, compared with sums and products in extended precision."""
     rng = np.random.default_rng(n)
     lu = rng.standard_normal((batch, n, n)).astype(dtype)
     if dtype in "FD":
@@ -82,7 +82,7 @@ def diagonals(rows, dtype) -> np.ndarray:
 
 
 def ends(dtype="d", kernels=determinant) -> None:
-    """Numbers from one end of the range to the other, beside exact ones."""
+    """Numbers from one end of the range to the other, compared with exact ones."""
     a = diagonals([(x, y, 1) for x, y in product(values(dtype), values(dtype)[::3])], dtype)
     piv, parity = moved(3, len(a))
     sign, logarithm = compute(a, piv, kernels=kernels)

@@ -195,7 +195,7 @@ class _Problem(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether all eigenvalues are wanted, of a standard problem, and nothing else is said."""
+        """Whether all eigenvalues are wanted, of a standard problem, without other options."""
         return self[2:] == (1, None, None, None)
 
     def checked(self, n: int, is_generalized: bool) -> _Problem:
