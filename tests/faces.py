@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from blas_calls import placed
@@ -95,7 +95,7 @@ def forms(stem: str) -> tuple[str, ...]:
 
 def _is_served(case: Case) -> bool:
     """Whether a keyword function has the call: SciPy's leave y where the matrix is empty."""
-    stem, a = case.row.stem, case.given.get("a")
+    stem, a = case.row.stem, case.given.get("a", 0)
     if case.row.group == "level2" and "y" in case.row.matrices[-1].name and np.size(a) == 0:
         return False
     return stem != "iamax" or case.count > 0
@@ -153,7 +153,8 @@ def by_plan(case: Case, space: Any, number: int) -> Pairs:
     options, plan = keyword_options(case), None
     for _ in range(3):
         given = {key: value for key, value in case.given.items() if isinstance(value, np.ndarray)}
-        arrays = {key: space.put(aligned(value, "FC"[number % 2])) for key, value in given.items()}
+        order: Literal["C", "F"] = "C" if number % 2 else "F"
+        arrays = {key: space.put(aligned(value, order)) for key, value in given.items()}
         operands = [arrays[key] for key in _positional(case)]
         out = arrays[name]
         if name in _positional(case) and number % 2:
@@ -167,7 +168,7 @@ def by_plan(case: Case, space: Any, number: int) -> Pairs:
         yield from ((space.get(arrays[key]), given[key]) for key in given if arrays[key] is not out)
 
 
-def aligned(values: np.ndarray, order: str) -> np.ndarray:
+def aligned(values: np.ndarray, order: Literal["C", "F"]) -> np.ndarray:
     """A copy at an address that is a multiple of 16."""
     room = np.zeros(values.nbytes + 32, np.uint8)
     start = -room.ctypes.data % 16
@@ -222,7 +223,8 @@ def as_new_array(
     yield from ((get(array), given[key]) for key, array in arrays.items())
 
 
-def _turned(a: Any, trans: int) -> Any:
+def _turned(given: dict[str, Any], name: str, flag: str) -> Any:
+    a, trans = given[name], given.get(flag, 0)
     return a if not trans else a.swapaxes(-1, -2).conj() if trans == 2 else a.swapaxes(-1, -2)
 
 
@@ -235,8 +237,8 @@ def _solved(g: dict[str, Any], diag: str) -> Any:
 
 #: Functions of `linalg` on the arguments of a routine, by its stem; their results are SciPy's first ones.
 LINALG: dict[str, Callable[[dict[str, Any]], Any]] = {
-    "gemm": lambda g: linalg.matmul(_turned(g["a"], g.get("trans_a")), _turned(g["b"], g.get("trans_b"))),
-    "gemv": lambda g: linalg.matvec(_turned(g["a"], g.get("trans")), g["x"]),
+    "gemm": lambda g: linalg.matmul(_turned(g, "a", "trans_a"), _turned(g, "b", "trans_b")),
+    "gemv": lambda g: linalg.matvec(_turned(g, "a", "trans"), g["x"]),
     "ger": lambda g: linalg.outer(g["x"], g["y"]),
     "dot": lambda g: linalg.dot(g["x"], g["y"]),
     "trsm": lambda g: _solved(g, "diag"),

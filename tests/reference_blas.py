@@ -60,7 +60,7 @@ def expected(name: str, **given) -> tuple:
     columns = {key: given[key][:, None] for key in "abc" if np.ndim(given.get(key, 0)) == 1}
     call = _Call(letter, stem, given | columns)
     result = call.update(*_UPDATES[stem]) if stem in _UPDATES else getattr(call, stem)()
-    if np.ndim(written) == 1:
+    if isinstance(written, np.ndarray) and written.ndim == 1:
         return (result[:, 0],)
     return result if isinstance(result, tuple) else (result,)
 

@@ -72,14 +72,14 @@ class Case:
     @cached_property
     def lengths(self) -> dict[str, int]:
         """The elements of x and y."""
-        row, a = self.row, self.given.get("a")
+        row = self.row
         if row.stem == "ger":
             return {name: self.given[name].size for name in "xy"}
         if row.group == "level1" or row.is_update:
             return dict.fromkeys("xy", self.count)
         if "x" not in self.given:
             return {}
-        m, n = np.shape(a)[:: -1 if self.given.get("trans") else 1]
+        m, n = np.shape(self.given["a"])[:: -1 if self.given.get("trans") else 1]
         return {"x": n, "y": m}
 
     def part(self, name: str, array: Any) -> Any:
@@ -98,11 +98,13 @@ class Case:
         """m, and what its operands have of n and k; of squares m is n."""
         found: dict[str, int] = {}
         for matrix in self.row.matrices:
-            if np.ndim(self.given.get(matrix.name)):
-                rows, cols = (*np.shape(self.given[matrix.name]), 1)[:2]
+            shape = np.shape(self.given.get(matrix.name, 0))
+            if shape:
+                rows, cols = (*shape, 1)[:2]
                 found = {matrix.cols: cols, matrix.rows: rows} | found
-        n = found.get("n", found.get("m"))
-        return (found.get("m", n), n, found["k"]) if "k" in found else (found.get("m", n), n)
+        n = found["n"] if "n" in found else found["m"]
+        pair = found.get("m", n), n
+        return (*pair, found["k"]) if "k" in found else pair
 
     @property
     def parameters(self) -> Any:
@@ -177,7 +179,7 @@ def _blas_cases(row: Routine, dtype: Dtype, shape: tuple[int, int, int]) -> Iter
     for name in _names(row, dtype.letter):
         rng, factors = rng_of(name), _factors(row, name, dtype)
         always: dict[str, Any] = {"vectors": 0} | ({"incx": 1} if row.result or row.stem == "scal" else {})
-        extents = [(size,) * 3 for size in (0, 1, 5)]
+        extents: list[tuple[int, ...]] = [(size,) * 3 for size in (0, 1, 5)]
         extents += [(*shape[:axis], size, *shape[axis + 1 :]) for size in (0, 1, 5) for axis in range(3)]
         calls: list[tuple[tuple[int, ...], dict[str, Any]]] = [(each, {}) for each in extents]
         middle = {each: values[-1] for each, values in factors.items()}
@@ -193,7 +195,7 @@ def _blas_cases(row: Routine, dtype: Dtype, shape: tuple[int, int, int]) -> Iter
 
 def _well_conditioned(rng: np.random.Generator, shape: tuple[int, ...], dtype: Dtype) -> np.ndarray:
     a = reals(rng, shape, dtype)
-    return (a + 2 * np.eye(*shape[-2:], dtype=dtype.name)).astype(dtype.name)
+    return (a + 2 * np.eye(shape[-2], shape[-1], dtype=dtype.name)).astype(dtype.name)
 
 
 def _lapack_arrays(row: Routine, rng: np.random.Generator, dtype: Dtype, n: int, columns: int) -> dict:
