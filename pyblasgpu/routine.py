@@ -111,6 +111,9 @@ class Routine:
         The function in `tasks` of its list of tasks.
     bound : str
         ``module:function`` that returns the error of a result over its bound.
+    reads_source : bool
+        Whether its launch list takes the matrix that the output starts from, before the output, where that is
+        another one: else the output is first a copy of it.
     parts : tuple of (str, str, str)
         Stems, and extents in place of m and n, of the routines that it consists of.
     """
@@ -135,6 +138,7 @@ class Routine:
     cpu: str = ""
     tasks: str = ""
     bound: str = ""
+    reads_source: bool = False
     parts: tuple[tuple[str, str, str], ...] = ()
 
     @cached_property
@@ -233,9 +237,14 @@ class Routine:
         return elements
 
     def arranged(self, scalars: Mapping[str, Any], operands: Sequence[Any]) -> list[Any]:
-        """Scalars and operands in the order of its arguments; an output in place of an input is left out."""
+        """Scalars and operands in the order of its arguments; an output in place of an input is left out, and
+        one that starts from another matrix is the last.
+        """
         left = list(operands)
-        return [left.pop(0) if isinstance(each, Matrix) else scalars[each] for each in self.arguments if left]
+        found = [
+            left.pop(0) if isinstance(each, Matrix) else scalars[each] for each in self.arguments if left
+        ]
+        return found + left
 
     def view_flags(self, flags: Mapping[str, Any], dtype: Dtype) -> dict[str, Any]:
         """Keyword arguments of its launch list, which takes op() as views: `uplo` is the triangle after it.

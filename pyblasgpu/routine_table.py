@@ -190,6 +190,7 @@ _TRMM = Routine(
     launches=".routines.level3.trmm",
     cpu=".cpu.scipy.level3:trmm",
     tasks="trmm",
+    reads_source=True,
     bound=f"{_BOUNDS}:trmm_error",
 )
 _SYMM = Routine(
@@ -249,6 +250,7 @@ _LEVEL_3 = (
         launches=".routines.level3.trsm",
         cpu=".cpu.scipy.level3:trsm",
         tasks="trsm",
+        reads_source=False,
         bound=f"{_BOUNDS}:trsm_error",
     ),
     _SYMM,

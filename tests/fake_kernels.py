@@ -28,9 +28,11 @@ from pyblasgpu.gpu import lanes, launch, workspace
 from pyblasgpu.gpu.device import known, stand_ins
 from pyblasgpu.kernels import compile_ahead
 from pyblasgpu.kernels.common.options import (
+    BY_ROWS,
     CONJUGATE,
     HERMITIAN,
     MIRRORED,
+    OVERWRITE,
     SLICES_BIT,
     STRICT,
     TRIANGLE,
@@ -139,8 +141,9 @@ class FakeKernel:
 
     def gemm_simt(self, grid, pointers, numbers, alpha, beta=None):
         config, batch = self.source.config, grid[2]
-        if self.flags.get("solved"):
-            self._solve_at_once(grid, pointers, numbers, alpha)
+        if "triangle" in self.flags:
+            by_triangle = self._solve_at_once if self.flags.get("solved") else self._multiply_at_once
+            by_triangle(grid, pointers, numbers, alpha)
             return
         region, conj = self._region(numbers[3]), bool(numbers[3] & CONJUGATE)
         if config.persistent:
@@ -176,13 +179,44 @@ class FakeKernel:
         transposed, conj = (config.trans_a, config.trans_b)[of == "b"], self.flags["conj"]
         assert grid == (config.grid(m, n), 1, 1)
         order = m if of == "a" else n
-        t = self.view(t, order, order, *((ldt, 1) if transposed else (1, ldt)), 1, 0, conj)
+        t = self.view(t, order, order, *_steps(ldt, transposed), 1, 0, conj)
         c = self.view(c, m, n, 1, ldc, 1, 0)
         if of == "b":
             t, c, uplo = t.swapaxes(1, 2), c.swapaxes(1, 2), uplo.flipped
         if uplo is Uplo.UPPER:
             t, c = t[:, ::-1, ::-1], c[:, ::-1]
         self._solve(read_part(t, Uplo.LOWER, Diag.UNIT if options & UNIT else Diag.NON_UNIT), c, alpha)
+
+    def diagonal_blocks(self, grid, pointers, numbers):
+        """The diagonal blocks of T, stored as T is, zero beyond the triangle; flags of zero."""
+        order, block, count, options, ldt = numbers
+        t = self.view(pointers[0], order, order, *_steps(ldt, not options & BY_ROWS), 1, 0)
+        t = read_part(t, self._region(options).uplo, Diag.UNIT if options & UNIT else Diag.NON_UNIT)[0]
+        steps = _steps(block, not options & BY_ROWS)
+        copy = self.view(pointers[1], block, block, *steps, -(-order // block), block**2)
+        copy[...] = 0
+        for number, first in enumerate(range(0, order, block)):
+            part = t[first : first + block, first : first + block]
+            copy[number, : len(part), : len(part)] = part
+        self.view(pointers[2], count, 1, 1, count, 1, 0)[...] = 0
+
+    def _multiply_at_once(self, grid, pointers, numbers, alpha):
+        """`trmm_fused`: C := alpha T B, or alpha B T."""
+        m, n, options, ldt, ldb, ldc = numbers
+        config, of_a = self.source.config, self.flags["triangle"].on_left
+        assert grid == (config.grid(m, n), 1, 1) and (pointers[3] == pointers[4]) == (not options & OVERWRITE)
+        order, by_rows = (m, config.trans_a) if of_a else (n, config.trans_b)
+        block = config.BLK_M if of_a else config.BLK_N
+        t = self.view(pointers[0], order, order, *_steps(ldt, by_rows), 1, 0)
+        t = read_part(t, self._region(options).uplo, Diag.NON_UNIT)[0]
+        copy = self.view(pointers[1], block, block, *_steps(block, by_rows), -(-order // block), block**2)
+        for number, first in enumerate(range(0, order, block)):
+            part = t[first : first + block, first : first + block]
+            part[...] = copy[number, : len(part), : len(part)]
+        t = t.conj() if self.flags["conj"] else t
+        b = self.view(pointers[3], m, n, 1, ldb, 1, 0)[0]
+        c = self.view(pointers[4], m, n, 1, ldc, 1, 0)[0]
+        c[...] = alpha * (t @ b if of_a else b @ t)
 
     def _walked(self, grid, pointers, numbers, region):
         """Of a persistent product what an ordinary one is told."""
@@ -317,6 +351,11 @@ class FakeKernel:
     laswp, pivot_moves, restore = fake_lu.laswp, fake_lu.pivot_moves, fake_lu.restore
     trtri_leaf, lauum_leaf = fake_triangles.trtri_leaf, fake_triangles.lauum_leaf
     zero_diagonal = fake_triangles.zero_diagonal
+
+
+def _steps(ld: int, by_rows: bool) -> tuple[int, int]:
+    """Elements from one row to the next, and from one column."""
+    return (ld, 1) if by_rows else (1, ld)
 
 
 def install(monkeypatch) -> Kernels:

@@ -81,8 +81,11 @@ class Routines:
         assert not c.conj
         cpu().gemm(alpha, elements(a), elements(b), beta, elements(c), NO, NO)
 
-    def trmm(self, alpha, a, b, stream, *, side, uplo, diag):
+    def trmm(self, alpha, a, *source_and_target, side, uplo, diag):
+        *source, b, stream = source_and_target
         self.calls.append(("trmm", stream, b.batch))
+        if source:
+            elements(b)[...] = elements(*source)
         cpu().trmm(alpha, elements(a), elements(b), side, uplo, NO, diag)
 
     def trsm(self, alpha, a, b, stream, *, side, uplo, diag):

@@ -47,8 +47,9 @@ PACKED = ("packed", "as they lie")  # how a product's operands are, with --packe
 
 OURS, VENDOR = "ours", "cublas"
 OUT_OF_PLACE = "cublas_out_of_place_tflops"
-#: Columns of cuBLAS's other ways to a result, by the key of a record.
+#: Columns of other ways to a result, by the key of a record.
 OTHER_WAYS = {
+    "out_of_place_tflops": "ours, out of place",
     OUT_OF_PLACE: "cuBLAS, out of place",
     "cublas_four_products_tflops": "cuBLAS, four products",
 }
@@ -203,8 +204,10 @@ def measure(
     def call(x: Any) -> None:
         problem.ours(x, "cuda")
 
-    theirs = _ways_of(cublas, problem) if cublas else {}
-    seconds = rotation.in_turn({OURS: call, **theirs})
+    elsewhere = partial(_elsewhere, {})
+    others = problem.our_other_ways(elsewhere, "cuda")
+    theirs = _ways_of(cublas, problem, elsewhere) if cublas else {}
+    seconds = rotation.in_turn({OURS: call, **others, **theirs})
     rates = {way: problem.flops / spent / 1e12 for way, spent in seconds.items()}
     record = {
         "routine": problem.routine,
@@ -218,6 +221,7 @@ def measure(
         "calls": len(rotation.sets),
         "seconds": seconds[OURS],
         "tflops": rates[OURS],
+        **{f"{way}_tflops": rates[way] for way in others},
         "error_over_bound": problem.error(data, rotation.result(call)),
         "configs": problem.explain(),
     }
@@ -231,9 +235,11 @@ def measure(
     return record | _forced(problem, rotation, call, splits, packed)
 
 
-def _ways_of(cublas: Cublas, problem: Problem) -> dict[str, Callable[[Any], None]]:
+def _ways_of(
+    cublas: Cublas, problem: Problem, elsewhere: Callable[[Any], Any]
+) -> dict[str, Callable[[Any], None]]:
     """cuBLAS's call, then its other ways to the result."""
-    others = problem.other_ways(cublas, partial(_elsewhere, {}))
+    others = problem.other_ways(cublas, elsewhere)
     return {
         VENDOR: lambda x: problem.cublas(cublas, x),
         **{f"{VENDOR}_{way}": run for way, run in others.items()},
@@ -311,8 +317,8 @@ def mean_speedups(records: Iterable[dict[str, Any]]) -> str:
 
 
 def _other_rates(record: dict[str, Any], columns: Iterable[str]) -> Iterator[float]:
-    """TFLOP/s of a product in each number of slices, packed and not, and of cuBLAS's other ways; NaN where
-    that was not timed.
+    """TFLOP/s of a product in each number of slices, packed and not, and of other ways; NaN where that was
+    not timed.
     """
     rates = {f"{count} splits": rate for count, rate in record.get("splits_tflops", {}).items()}
     rates |= record.get("packed_tflops", {})

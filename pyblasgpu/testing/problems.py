@@ -165,12 +165,17 @@ class Problem:
     def ours(self, x: Arrays, backend: str) -> None:
         """Run it on this library, in place."""
         case = self.case
-        options: dict[str, Any] = {"alpha": case.alpha, "out": x.out, "backend": backend}
-        if self.is_product:
-            options |= {"beta": case.beta, "method": self.method}
-            pyblasgpu.gemm(x.a, x.b, trans_a=case.trans_a, trans_b=case.trans_b, **options)
+        if not self.is_product:
+            self.ours_out_of_place(x, x.out, backend)
             return
-        routine = getattr(pyblasgpu, self.routine)
+        options: dict[str, Any] = {"alpha": case.alpha, "beta": case.beta, "out": x.out, "backend": backend}
+        options |= {"trans_a": case.trans_a, "trans_b": case.trans_b, "method": self.method}
+        pyblasgpu.gemm(x.a, x.b, **options)
+
+    def ours_out_of_place(self, x: Arrays, out: Any, backend: str) -> None:
+        """Run a TRMM or TRSM on this library, the result in `out`."""
+        case, routine = self.case, getattr(pyblasgpu, self.routine)
+        options: dict[str, Any] = {"alpha": case.alpha, "out": out, "backend": backend}
         options |= {"side": case.side, "lower": case.uplo is Uplo.LOWER, "trans": case.trans}
         routine(x.a, x.out, unit_diag=case.diag is Diag.UNIT, **options)
 
@@ -178,6 +183,14 @@ class Problem:
         """Run a TRMM on cuBLAS, the result in other memory."""
         side, uplo, trans, diag = self._flags
         library.trmm(self.case.alpha, x.a, x.out, side, uplo, trans, diag, out)
+
+    def our_other_ways(
+        self, elsewhere: Callable[[Arrays], Any], backend: str
+    ) -> dict[str, Callable[[Arrays], None]]:
+        """Other ways of this library to the result, see `other_ways`."""
+        if self.routine in ("trmm", "trsm") and not self.case.batch:
+            return {"out_of_place": lambda x: self.ours_out_of_place(x, elsewhere(x), backend)}
+        return {}
 
     def other_ways(
         self, library: Cublas, elsewhere: Callable[[Arrays], Any]

@@ -186,6 +186,7 @@ def bench(monkeypatch):
             ("error", lambda *_: 0.5),
             ("explain", lambda self: []),
             ("ours", ours),
+            ("ours_out_of_place", ours),
         ):
             monkeypatch.setattr(type(problem), name, value)
         return bench_command.measure(problem, cublas, **options)
@@ -212,8 +213,8 @@ def test_a_product_packed_and_as_it_lies(bench):
 @pytest.mark.parametrize(
     "routine, variant, way", [("trmm", "LLNN", "out_of_place"), ("gemm3m", "NN", "four_products")]
 )
-@pytest.mark.parametrize("taken", [(1e-3, 3e-3, 2e-3), (1e-3, 2e-3, 4e-3)])
-def test_the_best_way_of_the_vendor_is_the_rival(bench, monkeypatch, routine, variant, way, taken):
+@pytest.mark.parametrize("theirs", [(3e-3, 2e-3), (2e-3, 4e-3)])
+def test_the_best_way_of_the_vendor_is_the_rival(bench, monkeypatch, routine, variant, way, theirs):
     """In turn with ours; a TRMM's result out of place goes into memory of its own, and B stays."""
     calls = []
 
@@ -221,14 +222,15 @@ def test_the_best_way_of_the_vendor_is_the_rival(bench, monkeypatch, routine, va
         def __getattr__(self, name):
             return lambda *arguments: calls.append((name, arguments))
 
+    apart = ("out_of_place_tflops",) if routine == "trmm" else ()
+    taken = (1e-3, *(5e-3 for _ in apart), *theirs)
     monkeypatch.setattr(Turns, "taken", taken)
     (problem,) = bench_command.problems((routine,), "z", (variant,), (4,))
     record = bench(problem, Library())
-    rates = [
-        record[key] * 1e12 / problem.flops for key in ("tflops", "cublas_tflops", f"cublas_{way}_tflops")
-    ]
+    keys = "tflops", *apart, "cublas_tflops", f"cublas_{way}_tflops"
+    rates = [record[key] * 1e12 / problem.flops for key in keys]
     assert [1 / rate for rate in rates] == pytest.approx(taken)
-    assert record["speedup"] == pytest.approx(2.0) and record["cublas_seconds"] == taken[1]
+    assert record["speedup"] == pytest.approx(2.0) and record["cublas_seconds"] == theirs[0]
     (first, _), (second, arguments) = calls
     assert (first, second) == ((routine, "trmm") if routine == "trmm" else (routine, "gemm"))
     assert routine != "trmm" or arguments[-1] == "elsewhere"

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import fake_kernels
+import numpy as np
 import pytest
+from fake_kernels import operand
 
 from pyblasgpu.dispatch import choose, product_kinds
 from pyblasgpu.dispatch.algorithms import trmm_algorithm
-from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.dispatch.overrides import override, set_math_mode
 from pyblasgpu.dispatch.product_kinds import fused_variant
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.gpu.device import known, stand_ins
@@ -16,8 +19,9 @@ from pyblasgpu.kernels.gemm.fused import tile_counts, tile_orders
 from pyblasgpu.model.score import in_place_cycles
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines.launch_list import LaunchList
-from pyblasgpu.routines.level3 import trmm_fused
-from pyblasgpu.types import DTYPES, Side, Triangle, Uplo
+from pyblasgpu.routines.level3 import trmm, trmm_fused
+from pyblasgpu.testing.reference import integers, read_part
+from pyblasgpu.types import DTYPES, Diag, Side, Triangle, Uplo
 
 H200 = known("h200")
 
@@ -27,13 +31,16 @@ def on_an_h200(monkeypatch):
     monkeypatch.setitem(stand_ins, 0, H200)
 
 
+def dense(letter: str, rows: int, cols: int) -> Operand:
+    return Operand(1 << 30, rows, cols, 1, rows, DTYPES[letter], batch_stride=rows * cols)
+
+
 def planned(letter, order, others, side=Side.LEFT, uplo=Uplo.LOWER, **changes):
     dtype = DTYPES[letter]
-
-    def dense(rows: int, cols: int) -> Operand:
-        return Operand(1 << 30, rows, cols, 1, rows, dtype, batch_stride=rows * cols)
-
-    t, b = dense(order, order), dense(*((order, others) if side is Side.LEFT else (others, order)))
+    t, b = (
+        dense(letter, order, order),
+        dense(letter, *((order, others) if side is Side.LEFT else (others, order))),
+    )
     if trmm_algorithm(dtype, order, others, 1, H200).name != "trmm_fused":
         return None
     return trmm_fused.plan(LaunchList(dtype, 0), t, b._replace(**changes), side, uplo)
@@ -70,10 +77,52 @@ def test_what_takes_the_recursion():
         assert planned("d", 4096, 8) is not None
 
 
+@pytest.mark.parametrize("mode", [None, "tensor"])
+@pytest.mark.parametrize("unit", Diag)
+@pytest.mark.parametrize("letter", DTYPES)
+def test_into_another_matrix_without_a_copy_where_the_layouts_agree(letter, unit, mode):
+    def stems(out: Operand) -> list[str]:
+        flags = {"side": Side.LEFT, "uplo": Uplo.LOWER, "diag": unit}
+        operands = dense(letter, 1024, 1024), dense(letter, 1024, 1024), out
+        with set_math_mode(mode):
+            launches = trmm.launch_list(1.0, *operands, **flags)
+        return [entry.source.name for entry in launches.entries]
+
+    alike = dense(letter, 1024, 1024)._replace(col_stride=1032)
+    by_rows = alike._replace(row_stride=1024, col_stride=1)
+    # on tensor cores a unit diagonal is added as B
+    adds = mode == "tensor" and letter == "s" and unit is Diag.UNIT
+    assert ("copy_scaled" in stems(alike)) == adds
+    assert stems(by_rows)[0] == "copy_scaled"
+
+
+@pytest.mark.parametrize("order", ["CC", "CF", "FC", "FF"])
+@pytest.mark.parametrize("side", Side)
+@pytest.mark.parametrize("letter, unit", [("s", Diag.UNIT), ("c", Diag.NON_UNIT), ("z", Diag.UNIT)])
+def test_launches_by_stand_ins(letter, unit, side, order, monkeypatch):
+    """In place and into another matrix, of whose layouts `order` has the one of T and of the other two."""
+    kernels, rng, dtype = fake_kernels.install(monkeypatch), np.random.default_rng(1), DTYPES[letter]
+    t = integers(rng, (150, 150), dtype)
+    seen = read_part(t, Uplo.LOWER, unit).conj()
+    t[np.triu_indices(150, unit is not Diag.UNIT)] = np.nan
+    b = integers(rng, (150, 70) if side is Side.LEFT else (70, 150), dtype)
+    expected = 2 * (seen @ b if side is Side.LEFT else b @ seen)
+    t, b = np.array(t, order=order[0]), np.array(b, order=order[1])
+    out = np.full_like(b, np.nan)
+    first, *others = (operand(each, dtype) for each in (t, b, out))
+    flags = {"side": side, "uplo": Uplo.LOWER, "diag": unit}
+    for operands, result in ((others, out), (others[:1], b)):
+        launches = trmm.launch_list(2, first._replace(conj=dtype.is_complex), *operands, **flags)
+        launches.run([first.pointer, *(each.pointer for each in operands)], 2, stream=0)
+        np.testing.assert_array_equal(result, expected)
+    stems = [name for name, _, _ in kernels.launches]
+    assert stems == ["diagonal_blocks", "gemm_simt" if letter in "sc" else "gemm_mma"] * 2
+
+
 @pytest.mark.parametrize("letter", DTYPES)
 def test_no_more_workspace_than_triangular_routines_may_take(letter):
     job = planned(letter, 16384, 16384) or planned(letter, 1024, 1024)
-    _, c, triangle = job.operands
+    _, _, c, triangle = job.operands
     levels, strips = tile_counts(job.choice.config, triangle, c.rows, c.cols)
     bytes_taken = DTYPES[letter].itemsize * levels * (job.block**2 + strips)
     assert bytes_taken <= trmm_fused.most_workspace(c)

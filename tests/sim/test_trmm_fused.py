@@ -8,7 +8,7 @@ from region_mask import mask
 
 from pyblasgpu.database import FIXED
 from pyblasgpu.errors import ConfigError
-from pyblasgpu.kernels.common.options import options_of
+from pyblasgpu.kernels.common.options import OVERWRITE, options_of
 from pyblasgpu.kernels.gemm import mma as gemm_mma
 from pyblasgpu.kernels.gemm import simt as gemm_simt
 from pyblasgpu.kernels.gemm import trmm_fused as trmm_fused
@@ -50,8 +50,10 @@ def multiply(
     by_rows=False,
     kernels=None,
     copier=diagonal_blocks,
+    b=None,
 ):
-    """C := alpha T C, or alpha C T, in place."""
+    """C := alpha T B, or alpha B T, by default in place."""
+    b, apart = (c, 0) if b is None else (b, OVERWRITE)
     kernels = kernels or (gemm_mma if tile.STEM == "gemm_mma" else gemm_simt)
     (m, n), dtype = c.shape, DTYPES[tile.dtype]
     (block, free), of_a = tile_orders(tile, triangle), triangle.on_left
@@ -68,7 +70,8 @@ def multiply(
     run(source, prepare.grid(order, block), (t, copy, flags), integers_, ())
     assert not flags.view(np.int32)[::words].any()
     source = kernels.source(tile, conj=conj, triangle=triangle)
-    run(source, tile.grid(m, n), (t, copy, flags, c), (m, n, options, lead, strides(c)[1]), (alpha,))
+    integers_ = m, n, options | apart, lead, strides(b)[1], strides(c)[1]
+    run(source, tile.grid(m, n), (t, copy, flags, b, c), integers_, (alpha,))
 
 
 def operands(rng, dtype, order, others, triangle, unit, by_rows, beyond=np.nan):
@@ -95,21 +98,23 @@ def check(
     kernels=None,
     copier=diagonal_blocks,
     beyond=np.nan,
+    apart=False,
     **changes,
 ):
-    """Integers between fences, ``==``."""
+    """Integers between fences, ``==``; `apart`: into NaN, in another leading dimension."""
     rng, dtype = np.random.default_rng(order + others), DTYPES[letter]
     tile = config(letter, triangle, by_rows, mma, **changes)
     t, seen, initial = operands(rng, dtype, order, others, triangle, unit, by_rows, beyond)
     seen = seen.conj() if conj else seen
     expected = 2 * (seen @ initial if triangle.on_left else initial @ seen)
-    c, unharmed = fenced(initial, "F")
-    multiply(tile, triangle, t, c, unit, conj, 2.0, by_rows, kernels, copier)
+    c, unharmed = fenced(np.full_like(initial, np.nan) if apart else initial, "F")
+    b = fenced(initial, "F", gap=8)[0] if apart else None
+    multiply(tile, triangle, t, c, unit, conj, 2.0, by_rows, kernels, copier, b)
     np.testing.assert_array_equal(c, expected)
     assert unharmed()
 
 
-def check_not_finite(letter, triangle, what=np.nan, kernels=None):
+def check_not_finite(letter, triangle, what=np.nan, kernels=None, apart=False):
     """One number spoils what depends on it, and no more."""
     rng, dtype, (order, others), of_a = (
         np.random.default_rng(5),
@@ -122,7 +127,8 @@ def check_not_finite(letter, triangle, what=np.nan, kernels=None):
     clean = seen @ c if of_a else c @ seen
     c = np.asfortranarray(c)
     c[at] = what
-    multiply(config(letter, triangle), triangle, t, c, kernels=kernels)
+    b = c.copy("F") if apart else None
+    multiply(config(letter, triangle), triangle, t, c, kernels=kernels, b=b)
     spoilt = np.arange(order) >= 21 if triangle.is_forward else np.arange(order) <= 21
     place = (spoilt, 7) if of_a else (7, spoilt)
     depends = (seen[:, 21] if of_a else seen[21]) != 0
@@ -132,10 +138,16 @@ def check_not_finite(letter, triangle, what=np.nan, kernels=None):
 
 
 @pytest.mark.parametrize("triangle", Triangle)
-@pytest.mark.parametrize("what", [np.nan, np.inf])
+@pytest.mark.parametrize("what, apart", [(np.nan, False), (np.inf, False), (np.nan, True)])
 @pytest.mark.parametrize("letter", "sz")
-def test_what_is_not_finite_spoils_only_what_depends_on_it(letter, triangle, what):
-    check_not_finite(letter, triangle, what)
+def test_what_is_not_finite_spoils_only_what_depends_on_it(letter, triangle, what, apart):
+    check_not_finite(letter, triangle, what, apart=apart)
+
+
+@pytest.mark.parametrize("triangle", Triangle)
+@pytest.mark.parametrize("letter, mma", [("s", False), ("c", False), ("d", True), ("z", True)])
+def test_into_another_matrix(letter, mma, triangle):
+    check(letter, triangle, 71, 37, mma=mma, apart=True)
 
 
 @pytest.mark.parametrize(

@@ -345,6 +345,7 @@ class Call:
         scalars: tuple[Any, ...],
         source: Any = None,
         key: Any = None,
+        reads_source: bool = False,
     ) -> Any:
         """Run the routine and return the caller's array.
 
@@ -364,6 +365,8 @@ class Call:
         key : hashable, optional
             Under which `call_cache.replay` may find the call, as it depends on nothing but the arrays
             `inputs` and out.
+        reads_source : bool, default False
+            Whether `prepare` takes a `source` that is another array, too, before the output.
         """
         out = self.out
         if 0 in out.shape:
@@ -372,7 +375,7 @@ class Call:
         if not self.library.host:
             layouts = (*[layout.op(trans) for layout, trans in inputs], out)
             read = tuple([layout for layout, _ in inputs])
-            self._enqueue(prepare, scalars, read, layouts, source, key)
+            self._enqueue(prepare, scalars, read, layouts, source, key, reads_source)
         elif self.backend in ON_PROCESSOR:
             self.start_from(source)
             cpu(scalars, *[array for array, _ in inputs], out)
@@ -402,22 +405,26 @@ class Call:
         layouts: tuple[Layout, ...],
         source: Any,
         key: Any,
+        reads_source: bool = False,
     ) -> None:
         """Run on device arrays; a call on matrices, or on one batch of them, is kept for `replay`."""
         copies = source is not None and source is not self.out
         whole = (*layouts[:-1], source, self.out) if copies else layouts
         calls = list(batches(whole))
         described = self._description(key, read, source, scalars[0]) if len(calls) == 1 else None
+        copies_first = copies and not reads_source
         if described is None:
-            self.start_from(source)
-            for operands in batches(layouts):
+            if copies_first:
+                self.start_from(source)
+                calls = list(batches(layouts))
+            for operands in calls:
                 enqueue(prepare, scalars, operands, self.stream)
             return
         key, called_at = described
         kept = find(key)
         if kept is None or kept.copies != copies:  # beta decides whether the output starts from another array
             generation = import_module("...dispatch.choose", __package__).generation
-            call = CachedCall(whole, calls[0], after_copy(prepare) if copies else prepare, generation)
+            call = CachedCall(whole, calls[0], after_copy(prepare) if copies_first else prepare, generation)
             new = self._kept_output() if self.is_new else None
             kept = KeptCall(call, called_at, copies, new, scalars[1:] not in ((), (0,)))
         alpha, beta = (*scalars, 0)[:2]  # TRMM and TRSM have no beta

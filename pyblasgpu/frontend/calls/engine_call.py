@@ -83,6 +83,7 @@ def run_routine(
         scalars,
         source,
         key,
+        routine.reads_source,
     )
     if not routine.tasks:
         return call.run(*whole)
@@ -99,6 +100,7 @@ class _Whole(NamedTuple):
     scalars: tuple[Any, ...]
     source: Any
     key: Any
+    reads_source: bool
 
 
 def _run(

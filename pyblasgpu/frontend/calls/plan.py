@@ -224,6 +224,7 @@ class PlannedCall(Call):
         scalars: tuple[Any, ...],
         source: Any = None,
         key: Any = None,
+        reads_source: bool = False,
     ) -> Plan:
         arrays, layouts = (*self.arrays, self.result), (*self.inputs, self.out)
         read = self.library.read(arrays)
@@ -237,10 +238,12 @@ class PlannedCall(Call):
                 )
         steps: list[_Step] = []
         if 0 not in self.out.shape:
-            if source is not None and source is not self.out:
-                steps += _steps(copy_launches, (1,), layouts, (source, self.out), (source, self.out))
-            origins = (*[layout for layout, _ in inputs], self.out)
-            views = (*[layout.op(trans) for layout, trans in inputs], self.out)
+            written = (self.out,) if source is None or source is self.out else (source, self.out)
+            if len(written) == 2 and not reads_source:
+                steps += _steps(copy_launches, (1,), layouts, written, written)
+                written = (self.out,)
+            origins = (*[layout for layout, _ in inputs], *written)
+            views = (*[layout.op(trans) for layout, trans in inputs], *written)
             steps += _steps(prepare, scalars, layouts, origins, views)
         return Plan(self, steps, *read)
 

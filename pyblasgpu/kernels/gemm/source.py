@@ -1,4 +1,4 @@
-"""Kernel of a GEMM Config and its innermost product_of: ordinary, persistent, or in place."""
+"""Kernel of a GEMM Config and its innermost product_of: ordinary, persistent, or with a triangle."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ PERSISTENT = parameters(
     "int64: lda, ldb, ldc, stride_a, stride_b, stride_c",
     "real: alpha, alpha_i, beta, beta_i",
 )
-IN_PLACE = parameters(
-    "pointer: tri, blocks, flags, c",
+BY_TRIANGLE = parameters(
+    "pointer: tri, blocks, flags, b, c",
     "int32: m, n, options",
-    "int64: ldt, ldc",
+    "int64: ldt, ldb, ldc",
     "real: alpha, alpha_i",
 )
 SOLVING = parameters(
@@ -50,8 +50,8 @@ def kernel_source(
 ) -> KernelSource:
     """The kernel of `config` with ``product_of(config, conj_a, conj_b)``; with `conj` B, or T, is conjugated.
 
-    With a `triangle`, all of C is multiplied by it in place; with `solved` too, C is solved by it. Then there
-    are no batches.
+    With a `triangle`, C is the product of it and B, which may be C; with `solved` too, C is solved by it.
+    Then there are no batches.
 
     Kernel parameters
     -----------------
@@ -78,15 +78,15 @@ def kernel_source(
 
     Grid: x as many blocks as the device holds.
 
-    Kernel parameters, in place
-    ---------------------------
+    Kernel parameters, by a triangle
+    --------------------------------
     tri: pointer, T
     blocks: pointer, the copy of its diagonal blocks, by `diagonal_blocks`
     flags: pointer, one a tile, 0 before the launch, by `diagonal_blocks`
-    c: pointer, C
+    b, c: pointer, B, C
     m, n: int32, extents
-    options: int32, whether T is upper
-    ldt, ldc: int64, leading dimensions (elements)
+    options: int32, whether T is upper, and whether C is another matrix than B (`OVERWRITE`)
+    ldt, ldb, ldc: int64, leading dimensions (elements)
     alpha, alpha_i: real, parts of alpha
 
     Grid: x ``config.grid(m, n)``.
@@ -109,7 +109,7 @@ def kernel_source(
     if triangle:
         fused.check(config, triangle)
         triangle = Triangle.of(Uplo.LOWER, triangle.side)  # one kernel for both
-        flags, listed = (*flags, ("triangle", triangle)), IN_PLACE
+        flags, listed = (*flags, ("triangle", triangle)), BY_TRIANGLE
     if solved:
         flags, listed = (*flags, ("solved", solved)), SOLVING
     of_a = triangle is not None and triangle.on_left

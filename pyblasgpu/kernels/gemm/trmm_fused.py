@@ -1,13 +1,13 @@
-"""The GEMM kernel that multiplies by a triangle, in place: TRMM in one launch.
+"""The GEMM kernel that multiplies by a triangle, in place or not: TRMM in one launch.
 
-    C (m x n, rows contiguous) := alpha * T * C, or alpha * C * T
+    C (m x n, rows contiguous) := alpha * T * B, or alpha * B * T, where B may be C
 
-A tile of C is a sum of products of tiles of T with the tiles of its *strip*, a column of tiles (of a row of
+A tile of C is a sum of products of tiles of T with the tiles of its *strip*, a column of tiles of B (a row of
 them, where T is on the right), from the diagonal on. So the tiles of a strip have an order, the most work
 first, in which each is read by itself and by those before it alone: their *levels*. A block goes along T away
 from the diagonal, so that it reads first what shall be written first. By a flag it publishes how many levels
 it has passed, and it writes its own tile when all blocks before it have passed that. A block waits only for
-such as the device starts before it.
+such as the device starts before it. With `OVERWRITE` C is not B: then no block waits.
 
 The diagonal blocks of T are in a copy (`diagonal_blocks`), in which what is beyond the triangle is zero. Zero
 times what is not finite would spoil rows that do not depend on it: where sums are not finite after the
@@ -20,7 +20,7 @@ from collections.abc import Callable
 
 from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...types import Triangle
-from ..common.options import UPPER
+from ..common.options import OVERWRITE, UPPER
 from ..common.tile_iterators import tile_iterator
 from ..common.tile_scheduler import rasterize
 from .config import GemmConfig
@@ -31,7 +31,7 @@ from .product import Product
 
 __all__ = ["alignment_of", "build", "operands_of", "operands_of_tile"]
 
-#: Strips that run together at least, and rows (columns) of C: so a wave shares its tiles of T and of C
+#: Strips that run together at least, and rows (columns) of C: so a wave shares its tiles of T and of B
 #: in L2, and has tiles of few levels, which do not wait for each other long.
 STRIPS, WIDTH = 16, 2048
 ALL_PASSED = 2**30  # levels: more than there are
@@ -40,18 +40,18 @@ SPAN = 128  # of k between two flags: one for each small tile took products up t
 
 
 def operands_of(triangle: Triangle):
-    """``operands(load_state, count, ldc)``: what is `load_state` of the loads as the kernel's A and B, their
+    """``operands(load_state, count, ldb)``: what is `load_state` of the loads as the kernel's A and B, their
     leading dimensions, and their depth, none beyond `count` k-tiles.
     """
     OF_A, int32 = triangle.on_left, ptx.types.int32
 
     @device_function
-    def operands(load_state, count, ldc):
-        pt, pc, ld, depth, passed = load_state
+    def operands(load_state, count, ldb):
+        pt, pb, ld, depth, passed = load_state
         depth = int32(depth if passed < count else 0)
         if OF_A:
-            return pt, pc, ld, ldc, depth
-        return pc, pt, ldc, ld, depth
+            return pt, pb, ld, ldb, depth
+        return pb, pt, ldb, ld, depth
 
     return operands
 
@@ -63,40 +63,40 @@ def operands_of_tile(operands: Callable):
 
     @device_function
     def of_tile(load_state, params, tile):
-        _, _, _, ldc = params
+        _, _, _, ld = params
         _, _, count, rows, cols = tile
-        pa, pb, lda, ldb, depth = operands(load_state, count, ldc)
+        pa, pb, lda, ldb, depth = operands(load_state, count, ld)
         return pa, pb, lda, ldb, rows, cols, depth
 
     return of_tile
 
 
 def alignment_of(triangle: Triangle, is_aligned: Callable):
-    """``is_aligned(tri, c, ldt, ldc)`` of what is true of the kernel's A and B."""
+    """``is_aligned(tri, b, ldt, ldb)`` of what is true of the kernel's A and B."""
     OF_A = triangle.on_left
 
     @device_function
-    def both_are_aligned(tri, c, ldt, ldc):
-        return is_aligned(tri, c, ldt, ldc) if OF_A else is_aligned(c, tri, ldc, ldt)
+    def both_are_aligned(tri, b, ldt, ldb):
+        return is_aligned(tri, b, ldt, ldb) if OF_A else is_aligned(b, tri, ldb, ldt)
 
     return both_are_aligned
 
 
 def _pointers(config: GemmConfig, triangle: Triangle):
     """``begin(...)``: pointers to the first k-tiles of a tile; ``advance(load_state, ...)``: to the next;
-    ``operands(load_state, count, ldc)``: the same as the kernel's A and B, their leading dimensions, and
+    ``operands(load_state, count, ldb)``: the same as the kernel's A and B, their leading dimensions, and
     their depth.
 
     ``go_on(load_state, ...)``: to the next, once the diagonal block is passed.
 
     They return what is `load_state` of the loads: pointers into T, or the copy of its diagonal blocks,
-    and C; the leading dimension of the former; depth from there to the end of T; k-tiles that were passed, of
+    and B; the leading dimension of the former; depth from there to the end of T; k-tiles that were passed, of
     the `count` of the tile. `own` of these are the diagonal block's.
     """
     REALS, BLK_K, OF_A = config.dtype_facts.reals_per_element, config.BLK_K, triangle.on_left
-    smem_tile_t, smem_tile_c = (config.smem_tile_a, config.smem_tile_b)[:: 1 if OF_A else -1]
-    iterator_t, iterator_c = tile_iterator(smem_tile_t), tile_iterator(smem_tile_c)
-    begin_t, begin_c, next_t, next_c = iterator_t.begin, iterator_c.begin, iterator_t.step, iterator_c.step
+    smem_tile_t, smem_tile_b = (config.smem_tile_a, config.smem_tile_b)[:: 1 if OF_A else -1]
+    iterator_t, iterator_b = tile_iterator(smem_tile_t), tile_iterator(smem_tile_b)
+    begin_t, begin_b, next_t, next_b = iterator_t.begin, iterator_b.begin, iterator_t.step, iterator_b.step
     BLK, _ = tile_orders(config, triangle)
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
     # where T begins is made within the loop only if registers are short, or FMAs need none of them: beside a
@@ -105,36 +105,36 @@ def _pointers(config: GemmConfig, triangle: Triangle):
     anew = ptx.opaque if is_late else int32
 
     @device_function
-    def begin(blocks, c, first, other, nearest, order, ldc):
+    def begin(blocks, b, first, other, nearest, order, ldb):
         k0, ld = int64(nearest) * BLK_K, int64(BLK)
         block = offset(blocks, (int64(first) * BLK + begin_t(int64(0), k0, ld)) * REALS)
-        at_c = begin_c(int64(other), first + k0, ldc)
-        return block, offset(c, at_c * REALS), ld, int32(order - first - nearest * BLK_K), int32(0)
+        at_b = begin_b(int64(other), first + k0, ldb)
+        return block, offset(b, at_b * REALS), ld, int32(order - first - nearest * BLK_K), int32(0)
 
     @device_function
     def go_on(load_state, params, tile):
-        pt, pc, ld, depth, passed = load_state
-        _, _, _, ldc = params
+        pt, pb, ld, depth, passed = load_state
+        _, _, _, ldb = params
         (_, _, down), _, _, _, _ = tile
-        step_t, step_c = next_t(ld) * REALS, next_c(ldc) * REALS
-        pt, pc = offset(pt, -step_t if down else step_t), offset(pc, -step_c if down else step_c)
-        return pt, pc, ld, int32(depth + BLK_K if down else depth - BLK_K), int32(passed + 1)
+        step_t, step_b = next_t(ld) * REALS, next_b(ldb) * REALS
+        pt, pb = offset(pt, -step_t if down else step_t), offset(pb, -step_b if down else step_b)
+        return pt, pb, ld, int32(depth + BLK_K if down else depth - BLK_K), int32(passed + 1)
 
     @device_function
     def advance(load_state, params, tile):
         tri, _, ldt, _ = params
         (m, n, down), own, _, rows, cols = tile
-        pt, pc, ld, depth, passed = go_on(load_state, params, tile)
+        pt, pb, ld, depth, passed = go_on(load_state, params, tile)
         if passed == own:
             first = int64(m - anew(rows) if OF_A else n - anew(cols))
             pt, ld = offset(tri, begin_t(first, first + (-BLK_K if down else BLK), ldt) * REALS), ldt
-        return pt, pc, ld, depth, passed
+        return pt, pb, ld, depth, passed
 
     return begin, advance, go_on, operands_of(triangle)
 
 
 def _finisher(config: GemmConfig, product: Product, triangle: Triangle, run_mainloop):
-    """``finish(vectors, ...)``: all that follows the diagonal block.
+    """``finish(vectors, ...)``: all that follows the diagonal block; `target` is C and its leading dimension.
 
     The start of the tile is computed anew from `rows` and `cols`: its parts need not be kept meanwhile.
     """
@@ -148,25 +148,27 @@ def _finisher(config: GemmConfig, product: Product, triangle: Triangle, run_main
 
     @device_function
     def finish(
-        vectors, load_state, reading, shared, registers, params, tile, t, flags, level, strip, alpha, alpha_i
-    ):
+        vectors, load_state, reading, shared, registers, params, tile, target, apart, t, flags, level, strip,
+        alpha, alpha_i,
+    ):  # fmt: skip
         acc, _, _, _, _, old = registers
-        _, c, _, ldc = params
+        c, ldc = target
         (m, n, _), own, count, rows, cols = tile
         strips = quotient(opaque(n if OF_A else m) + (FREE - 1), FREE)
 
-        # (5) level after level; publish what was read
+        # (5) level after level, or all at once; publish what was read
         passed, left = int32(level + 1), int32(count - own)
+        together = int32(left if apart else PER)
         while left > 0:
             if t == 0 and (passed - level) % EVERY == 0:
                 store_relaxed(flags, level * strips + strip, passed)
             load_state, reading = run_mainloop(
-                vectors, min(left, PER), load_state, reading, shared, registers, params, tile, t
+                vectors, min(left, together), load_state, reading, shared, registers, params, tile, t
             )
-            passed, left = int32(passed + 1), int32(left - PER)
+            passed, left = int32(passed + 1), int32(left - together)
 
         # (6) C := alpha acc, when those before this one have read what was there
-        before = int32(t)
+        before = int32(level if apart else t)
         if t == 0:
             store_relaxed(flags, level * strips + strip, int32(ALL_PASSED))
         while before < level:
@@ -218,11 +220,11 @@ def _non_finite_resolver(config: GemmConfig, product: Product, triangle: Triangl
         # an element after the other, by one text for all, from what is at hand: what is made beforehand would
         # take registers from the sums
         (m, n, down), _, _, rows, cols = tile
-        _, c, _, ldc = params
+        _, b, _, ldb = params
         t, row0, col0 = opaque(int32(t)), int32(m - opaque(rows)), int32(n - opaque(cols))
         first, left = (row0, rows) if OF_A else (col0, cols)
         block, depth = offset(blocks, int64(first) * (BLK * REALS)), min(left, BLK)
-        c, e = offset(c, (int64(col0) * ldc + row0) * REALS), int32(0)
+        b, e = offset(b, (int64(col0) * ldb + row0) * REALS), int32(0)
         while e < ELEMENTS:
             row, col = row_of(e % THR_M, t), col_of(e // THR_M, t)
             here = int32(row if OF_A else col)
@@ -232,7 +234,7 @@ def _non_finite_resolver(config: GemmConfig, product: Product, triangle: Triangl
             re, im = real(0), real(0)
             while k <= last:
                 read(x, 0, block, (here * BLK + k if K_MAJOR else k * BLK + here) * REALS, True)
-                read(y, 0, c, (col * ldc + k if OF_A else k * ldc + row) * REALS, True)
+                read(y, 0, b, (col * ldb + k if OF_A else k * ldb + row) * REALS, True)
                 if COMPLEX:
                     imaginary = -x[1] if conj else x[1]
                     re += x[0] * y[0] - imaginary * y[1]
@@ -269,23 +271,23 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
     int32, quotient = ptx.types.int32, ptx.quotient
     offset, shared_pointer, grid_dependency_wait = ptx.offset, ptx.shared_pointer, ptx.grid_dependency_wait
 
-    def gemm(tri, blocks, flags, c, m, n, options, ldt, ldc, alpha, alpha_i):
+    def gemm(tri, blocks, flags, b, c, m, n, options, ldt, ldb, ldc, alpha, alpha_i):
         # (1) the tile of this block: its level and its strip; its k-tiles, those of the diagonal block first
         t = cuda.threadIdx.x
         order, others = (m, n) if OF_A else (n, m)
         levels, strips = quotient(order + (BLK - 1), BLK), quotient(others + (FREE - 1), FREE)
         strip, level = coords(cuda.blockIdx.x, strips, levels)
-        down = (options & UPPER == 0) == OF_A
+        down, apart = (options & UPPER == 0) == OF_A, options & OVERWRITE != 0
         index = int32(levels - 1 - level if down else level)
         first, other = int32(index * BLK), int32(strip * FREE)
         row0, col0 = (first, other) if OF_A else (other, first)
         rows, cols = int32(m - row0), int32(n - col0)
         own = quotient(min(order - first, BLK) + (BLK_K - 1), BLK_K)
         count = own + index * PER if down else quotient(order - first + (BLK_K - 1), BLK_K)
-        load_state = begin(blocks, c, first, other, own - 1 if down else 0, order, ldc)
+        load_state = begin(blocks, b, first, other, own - 1 if down else 0, order, ldb)
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
-        params, tile = (tri, c, ldt, ldc), ((m, n, down), own, count, rows, cols)
-        vectors = is_aligned(tri, c, ldt, ldc)  # the copy of the diagonal blocks always is
+        params, tile, target = (tri, b, ldt, ldb), ((m, n, down), own, count, rows, cols), (c, ldc)
+        vectors = is_aligned(tri, b, ldt, ldb)  # the copy of the diagonal blocks always is
 
         # (2) zero the accumulators
         acc, old = cuda.local.array(ACC, real), cuda.local.array(OLD, real)
@@ -298,14 +300,14 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
         # (3) prologue: the first k-tiles
         grid_dependency_wait()
         for stage in range(STAGES - 1):
-            pa, pb, lda, ldb, depth = operands(load_state, count, ldc)
+            pa, pb, ld_a, ld_b, depth = operands(load_state, count, ldb)
             into = offset(shared, stage * STAGE)
-            start(vectors, into, old, old, pa, pb, lda, ldb, t, rows, cols, depth)
+            start(vectors, into, old, old, pa, pb, ld_a, ld_b, t, rows, cols, depth)
             load_state = advance(load_state, params, tile)
         if PREFETCH:
             wait()
             cuda.syncthreads()
-            load(0, ra, rb, shared, tri, c, ldt, ldc, t, 0, 0, 0)
+            load(0, ra, rb, shared, tri, b, ldt, ldb, t, 0, 0, 0)
 
         # (4) the diagonal block. What follows is there twice: next to what makes sums again, in one loop or
         # behind it, the compiler finds a worse order for it, which took 5 to 14 % longer
@@ -316,13 +318,13 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
         if non_finite:
             recompute(acc, x, y, blocks, params, tile, t)
             if PREFETCH:  # again, so that it need not be kept meanwhile
-                load(0, ra, rb, offset(shared, reading * STAGE), tri, c, ldt, ldc, t, 0, 0, 0)
+                load(0, ra, rb, offset(shared, reading * STAGE), tri, b, ldt, ldb, t, 0, 0, 0)
         if non_finite or not vectors:
-            finish(False, load_state, reading, shared, registers, params, tile, t, flags, level, strip,
-                   alpha, alpha_i)  # fmt: skip
+            finish(False, load_state, reading, shared, registers, params, tile, target, apart, t, flags,
+                   level, strip, alpha, alpha_i)  # fmt: skip
         else:
-            finish(True, load_state, reading, shared, registers, params, tile, t, flags, level, strip,
-                   alpha, alpha_i)  # fmt: skip
+            finish(True, load_state, reading, shared, registers, params, tile, target, apart, t, flags,
+                   level, strip, alpha, alpha_i)  # fmt: skip
 
     gemm.__name__ = gemm.__qualname__ = config.STEM  # what a profiler shows
     return gemm

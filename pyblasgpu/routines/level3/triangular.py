@@ -290,15 +290,17 @@ def _integers(options: int, t: Operand, b: Operand) -> tuple:
 
 
 class FusedOperands(NamedTuple):
-    """A triangle T and C, by columns, such that the product is T C or C T.
+    """A triangle T, B and C, these by columns, such that the result C is of T B or of B T.
 
     Attributes
     ----------
-    t, c : Operand
+    t, b, c : Operand
+        C is B in place.
     triangle : Triangle
     """
 
     t: Operand
+    b: Operand
     c: Operand
     triangle: Triangle
 
@@ -310,7 +312,7 @@ class FusedOperands(NamedTuple):
     @property
     def factors(self) -> tuple[Operand, Operand]:
         """A and B of the kernel."""
-        return (self.t, self.c) if self.of_a else (self.c, self.t)
+        return (self.t, self.b) if self.of_a else (self.b, self.t)
 
     @property
     def layout(self) -> str:
@@ -335,14 +337,19 @@ class FusedOperands(NamedTuple):
         return self.t.col_stride if contiguous(self.t) else self.t.row_stride
 
 
-def fused_operands(t: Operand, b: Operand, side: Side, uplo: Uplo) -> FusedOperands | None:
-    """The operands as a kernel has them.
+def fused_operands(
+    t: Operand, b: Operand, side: Side, uplo: Uplo, out: Operand | None = None
+) -> FusedOperands | None:
+    """The operands as a kernel has them, for a result in place of B, or in `out`.
 
-    None where T or B has no unit stride, of batches, which keep the device busy by themselves, and where
-    there is nothing.
+    None where T or B has no unit stride, or `out` not the one of B, of batches, which keep the device busy by
+    themselves, and where there is nothing.
     """
+    c = b if out is None else out
     if not contiguous(b) and contiguous(b.T):
-        t, b, side, uplo = t.T, b.T, side.flipped, uplo.flipped
-    if b.batch != 1 or b.is_empty or not contiguous(b) or not (contiguous(t) or contiguous(t.T)):
+        t, b, c, side, uplo = t.T, b.T, c.T, side.flipped, uplo.flipped
+    if b.batch != 1 or b.is_empty or not (contiguous(b) and contiguous(c)):
         return None
-    return FusedOperands(t, b, Triangle.of(uplo, side))
+    if not (contiguous(t) or contiguous(t.T)):
+        return None
+    return FusedOperands(t, b, b if out is None else c, Triangle.of(uplo, side))

@@ -1,7 +1,7 @@
-"""B := alpha T B, or B := alpha B T, in place.
+"""C := alpha T B, or C := alpha B T, where C may be B.
 
-All is one launch of `trmm_fused`, or one product on tensor cores, or a recursion ends in triangles of which
-each is one launch, or in leaves.
+All is one launch of `trmm_fused`, or one product on tensor cores, or a recursion in place ends in triangles
+of which each is one launch, or in leaves.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from ...dispatch.overrides import Algorithm
 from ...gpu.device import current
 from ...operands import Operand
 from ...types import Diag, Side, Uplo
-from ..launch_list import ALPHA, LaunchList
+from ..copies import emit_copy
+from ..launch_list import ALPHA, LaunchList, cached_launch_list
 from . import trmm_by_levels, trmm_fused, trmm_tensor
 from .triangular import (
     Recurrence,
@@ -32,9 +33,15 @@ from .triangular import (
 __all__ = ["emit", "launch_list"]
 
 
-def launch_list(alpha, t: Operand, b: Operand, *, side: Side, uplo: Uplo, diag: Diag) -> LaunchList | None:
-    """Return the launch list; see `triangular.launch_list_in_place`."""
-    return launch_list_in_place(emit, alpha, t, b, side, uplo, diag)
+def launch_list(
+    alpha, t: Operand, b: Operand, out: Operand | None = None, *, side: Side, uplo: Uplo, diag: Diag
+) -> LaunchList | None:
+    """Return the launch list, in place of `b` or into an `out` of its shape; see
+    `triangular.launch_list_in_place`. alpha is not zero where there is an `out`.
+    """
+    if out is None:
+        return launch_list_in_place(emit, alpha, t, b, side, uplo, diag)
+    return None if out.is_empty else cached_launch_list(emit_apart, (t, b, out), (side, uplo, diag))
 
 
 def _leaf_alpha(first: int):
@@ -49,22 +56,40 @@ _RECURRENCE = Recurrence("trmm", True, _leaf_alpha, _update)
 
 
 def emit(launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag) -> None:
-    """Emit the whole call."""
+    """Emit the whole call, in place of B."""
+    left = _emit_at_once(launches, t, b, None, side, uplo, diag)
+    if left:
+        emit_in_place(launches, t, b, side, uplo, partial(_emit_recursion, launches, diag, left))
+
+
+def emit_apart(
+    launches: LaunchList, t: Operand, b: Operand, out: Operand, side: Side, uplo: Uplo, diag: Diag
+) -> None:
+    """Emit the whole call into `out`, which is a copy of B first where the product is one in place."""
+    if _emit_at_once(launches, t, b, out, side, uplo, diag):
+        emit_copy(launches, 1.0, b, out)
+        emit(launches, t, out, side, uplo, diag)
+
+
+def _emit_at_once(
+    launches: LaunchList, t: Operand, b: Operand, out: Operand | None, side: Side, uplo: Uplo, diag: Diag
+) -> Algorithm | None:
+    """Emit one launch, or one product on tensor cores; the algorithm to take where there is neither."""
     rhs, device = b.rows * b.cols // t.rows, current(launches.device)
     algorithm = trmm_algorithm(launches.dtype, t.rows, rhs, b.batch, device)
     if algorithm.name == TRMM_TENSOR:
-        product = trmm_tensor.plan(launches, t, b, side, uplo)
+        product = trmm_tensor.plan(launches, t, b, side, uplo, out)
         if product:
             launches.choices.append(algorithm)
             trmm_tensor.emit(launches, product, diag)
-            return
-        algorithm = replace(algorithm, name=trmm_recursion(current(launches.device)))
-    fused = trmm_fused.plan(launches, t, b, side, uplo) if algorithm.name == TRMM_FUSED else None
-    if fused:
-        launches.choices.append(algorithm)
-        trmm_fused.emit(launches, fused, diag)
-    else:
-        emit_in_place(launches, t, b, side, uplo, partial(_emit_recursion, launches, diag, algorithm))
+            return None
+        algorithm = replace(algorithm, name=trmm_recursion(device))
+    fused = trmm_fused.plan(launches, t, b, side, uplo, out) if algorithm.name == TRMM_FUSED else None
+    if fused is None:
+        return algorithm
+    launches.choices.append(algorithm)
+    trmm_fused.emit(launches, fused, diag)
+    return None
 
 
 def _emit_recursion(launches: LaunchList, diag: Diag, algorithm: Algorithm, system: TriangularSystem) -> None:

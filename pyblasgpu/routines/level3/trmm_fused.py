@@ -1,4 +1,4 @@
-"""B := alpha T B, or alpha B T, as one product in place (`kernels.gemm.trmm_fused`): where, and its launches.
+"""C := alpha T B, or alpha B T, as one product (`kernels.gemm.trmm_fused`): where, and its launches.
 
 The recursion does as much by products of half the order, a quarter, ..., and by leaves, in a chain; its
 levels, which are no chain, go through a copy of B. Here nothing is copied but the blocks on T's diagonal.
@@ -12,7 +12,7 @@ from ...dispatch.choose import select
 from ...dispatch.overrides import KernelChoice
 from ...errors import BackendUnavailable
 from ...gpu.device import current
-from ...kernels.common.options import options_of
+from ...kernels.common.options import OVERWRITE, options_of
 from ...kernels.gemm.fused import tile_counts, tile_orders
 from ...kernels.registry import FAMILIES
 from ...kernels.trmm import diagonal_blocks
@@ -27,12 +27,11 @@ __all__ = ["FusedTrmm", "emit", "plan"]
 
 
 class FusedTrmm(NamedTuple):
-    """A TRMM as the kernel has it, C := alpha T C or C := alpha C T, C by columns.
+    """A TRMM as the kernel has it, C := alpha T B or C := alpha B T.
 
     Attributes
     ----------
     operands : FusedOperands
-        T and C.
     choice : KernelChoice
         The Config of a GEMM kernel.
     """
@@ -48,17 +47,19 @@ class FusedTrmm(NamedTuple):
     @property
     def scratch(self) -> tuple[int, int]:
         """Elements of the copy of the diagonal blocks, and flags, an element each."""
-        _, c, triangle = self.operands
+        _, _, c, triangle = self.operands
         levels, strips = tile_counts(self.choice.config, triangle, c.rows, c.cols)
         return levels * self.block**2, levels * strips
 
 
-def plan(launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo) -> FusedTrmm | None:
+def plan(
+    launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo, out: Operand | None = None
+) -> FusedTrmm | None:
     """Return the kernel's plan for these operands; None where it does not serve, or not well.
 
     It does not where `fused_operands` has none, nor where its scratch is more than the workspace may be.
     """
-    operands = fused_operands(t, b, side, uplo)
+    operands = fused_operands(t, b, side, uplo, out)
     if operands is None:
         return None
     try:
@@ -78,19 +79,20 @@ def _choose(launches: LaunchList, operands: FusedOperands) -> KernelChoice:
 def emit(launches: LaunchList, fused: FusedTrmm, diag: Diag) -> None:
     """Emit the two launches."""
     launches.choices.append(fused.choice)
-    (t, c, triangle), config, ldt = fused.operands, fused.choice.config, fused.operands.ldt
+    (t, b, c, triangle), config = fused.operands, fused.choice.config
     with launches.temporary():
         blocks, flags = (launches.scratch(count, 1, 1) for count in fused.scratch)
         _emit_blocks(launches, fused, diag, (blocks, flags))
-        uplo = options_of(Region.of(triangle.uplo))
+        options = options_of(Region.of(triangle.uplo)) | OVERWRITE * (c is not b)
+        integers = c.rows, c.cols, options, fused.operands.ldt, b.col_stride, c.col_stride
         kernel = FAMILIES[config.STEM].source(config, conj=t.conj, triangle=triangle)
-        operands, grid = (t._replace(conj=False), blocks, flags, c), config.grid(c.rows, c.cols)
-        launches.emit(kernel, grid, operands, lambda *_: (c.rows, c.cols, uplo, ldt, c.col_stride), (ALPHA,))
+        operands, grid = (t._replace(conj=False), blocks, flags, b, c), config.grid(c.rows, c.cols)
+        launches.emit(kernel, grid, operands, lambda *_: integers, (ALPHA,))
 
 
 def _emit_blocks(launches: LaunchList, fused: FusedTrmm, diag: Diag, scratch: tuple) -> None:
     """The diagonal blocks of T into scratch, and flags."""
-    (t, _, triangle), (_, flags) = fused.operands, scratch
+    (t, _, _, triangle), (_, flags) = fused.operands, scratch
     choice = select(diagonal_blocks.STEM, launches.dtype, "", (t.rows,), current(launches.device))
     kernel = diagonal_blocks.source(choice.config)
     options = options_of(Region.of(triangle.uplo), unit=diag is Diag.UNIT, by_rows=contiguous(t))

@@ -1,7 +1,7 @@
-"""B := alpha T B, or alpha B T, of float32 as one product on tensor cores: where, and its launches.
+"""C := alpha T B, or alpha B T, of float32 as one product on tensor cores: where, and its launches.
 
-T is packed with zeros beyond its diagonal, and tiles of B leave out the k that are zero. B is packed before
-any of it is written, and copied for the tiles that pairs of FP16 cannot serve.
+T is packed with zeros beyond its diagonal, and tiles of C leave out the k that are zero. B is packed before
+C is written. C may be B: then B is copied for the tiles that pairs of FP16 cannot serve.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ...dispatch.tensor import TensorProblem, TensorProduct, tensor_product
 from ...gpu.device import current
 from ...operands import Operand
 from ...types import Diag, Side, Uplo
-from ..copies import emit_copy_to_workspace
+from ..copies import emit_copy, emit_copy_to_workspace
 from ..launch_list import ALPHA, LaunchList
 from .gemm_tensor import emit_guarded, emit_halves, emit_product
 from .halves import Target
@@ -23,15 +23,17 @@ __all__ = ["TensorTrmm", "emit", "plan"]
 
 
 class TensorTrmm(NamedTuple):
-    """A TRMM on tensor cores, C := alpha T C or C := alpha C T, C by columns."""
+    """A TRMM on tensor cores, C := alpha T B or C := alpha B T."""
 
     operands: FusedOperands
     how: TensorProduct
 
 
-def plan(launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo) -> TensorTrmm | None:
+def plan(
+    launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo, out: Operand | None = None
+) -> TensorTrmm | None:
     """Return the plan of the product; None where it does not serve, as for other dtypes."""
-    operands = fused_operands(t, b, side, uplo) if launches.dtype.letter == "s" else None
+    operands = fused_operands(t, b, side, uplo, out) if launches.dtype.letter == "s" else None
     if operands is None:
         return None
     m, n, k = operands.extents
@@ -42,15 +44,17 @@ def plan(launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo) -
 
 
 def emit(launches: LaunchList, fused: TensorTrmm, diag: Diag) -> None:
-    """Emit the four launches. A unit diagonal is left out of T, and C is added instead."""
-    (t, c, triangle), how = fused
+    """Emit the launches. A unit diagonal is left out of T, and B is added instead, which C holds by then."""
+    (t, b, c, triangle), how = fused
     launches.choices.append(how.choice)
     unit = diag is Diag.UNIT
     target = Target(ALPHA, ALPHA if unit else 0.0, c, triangle=triangle, strict=unit)
     with launches.temporary():
-        before = emit_copy_to_workspace(launches, c)
-        a, b = (t, c) if triangle.on_left else (c, t)
-        left, right, _ = emit_halves(launches, how, a, b.T, target)
+        if c is b:
+            b = emit_copy_to_workspace(launches, c)
+        elif unit:
+            emit_copy(launches, 1.0, b, c)
+        left_factor, right_factor = (t, b) if triangle.on_left else (b, t)
+        left, right, _ = emit_halves(launches, how, left_factor, right_factor.T, target)
         emit_product(launches, how, left, right, target)
-        a, b = (t, before) if triangle.on_left else (before, t)
-        emit_guarded(launches, how, (a, left), (b, right), target)
+        emit_guarded(launches, how, (left_factor, left), (right_factor, right), target)

@@ -59,7 +59,7 @@ def emit(
     """Emit the launch that solves a triangle; `choices` are those of `plan`."""
     operands = _fused_operands(block)
     assert operands is not None  # a block has the layout of the whole
-    t, c, triangle = operands
+    t, _, c, triangle = operands
     choice = choices[block.b.rows]
     config, ldt = choice.config, operands.ldt
     launches.choices.append(choice)
