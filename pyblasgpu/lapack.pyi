@@ -16,23 +16,25 @@ __all__ = ["DeviceIntegers", "get_lapack_funcs", "potrf", "potri", "potrs", "pos
     "cgetrf", "zgetrf", "sgetrs", "dgetrs", "cgetrs", "zgetrs", "sgetri", "dgetri", "cgetri", "zgetri",
     "sgesv", "dgesv", "cgesv", "zgesv", "slaswp", "dlaswp", "claswp", "zlaswp", "geqrf", "geqp3", "orgqr",
     "ormqr", "sgeqrf", "dgeqrf", "cgeqrf", "zgeqrf", "sgeqp3", "dgeqp3", "cgeqp3", "zgeqp3", "sorgqr",
-    "dorgqr", "cungqr", "zungqr", "sormqr", "dormqr", "cunmqr", "zunmqr", "trtri", "lauum", "trtrs", "strtri",
-    "dtrtri", "ctrtri", "ztrtri", "slauum", "dlauum", "clauum", "zlauum", "strtrs", "dtrtrs", "ctrtrs",
-    "ztrtrs", "gels", "geqrt", "gemqrt", "tpqrt", "tpmqrt", "sgels", "dgels", "cgels", "zgels", "sgeqrt",
-    "dgeqrt", "cgeqrt", "zgeqrt", "sgemqrt", "dgemqrt", "cgemqrt", "zgemqrt", "stpqrt", "dtpqrt", "ctpqrt",
-    "ztpqrt", "stpmqrt", "dtpmqrt", "ctpmqrt", "ztpmqrt", "sgeqrf_lwork", "dgeqrf_lwork", "cgeqrf_lwork",
-    "zgeqrf_lwork", "sgels_lwork", "dgels_lwork", "cgels_lwork", "zgels_lwork", "syev", "ssyev", "dsyev",
-    "cheev", "zheev", "syevd", "ssyevd", "dsyevd", "cheevd", "zheevd", "syevr", "ssyevr", "dsyevr", "cheevr",
-    "zheevr", "syevx", "ssyevx", "dsyevx", "cheevx", "zheevx", "sygv", "ssygv", "dsygv", "chegv", "zhegv",
-    "sygvd", "ssygvd", "dsygvd", "chegvd", "zhegvd", "sygvx", "ssygvx", "dsygvx", "chegvx", "zhegvx", "sygst",
-    "ssygst", "dsygst", "chegst", "zhegst", "sytrd", "ssytrd", "dsytrd", "chetrd", "zhetrd", "gesdd",
-    "sgesdd", "dgesdd", "cgesdd", "zgesdd", "gesvd", "sgesvd", "dgesvd", "cgesvd", "zgesvd", "ssyev_lwork",
-    "dsyev_lwork", "cheev_lwork", "zheev_lwork", "ssyevd_lwork", "dsyevd_lwork", "cheevd_lwork",
-    "zheevd_lwork", "ssyevr_lwork", "dsyevr_lwork", "cheevr_lwork", "zheevr_lwork", "ssyevx_lwork",
-    "dsyevx_lwork", "cheevx_lwork", "zheevx_lwork", "ssygv_lwork", "dsygv_lwork", "chegv_lwork",
-    "zhegv_lwork", "ssygvx_lwork", "dsygvx_lwork", "chegvx_lwork", "zhegvx_lwork", "ssytrd_lwork",
-    "dsytrd_lwork", "chetrd_lwork", "zhetrd_lwork", "sgesdd_lwork", "dgesdd_lwork", "cgesdd_lwork",
-    "zgesdd_lwork", "sgesvd_lwork", "dgesvd_lwork", "cgesvd_lwork", "zgesvd_lwork"]
+    "dorgqr", "cungqr", "zungqr", "sormqr", "dormqr", "cunmqr", "zunmqr", "gelqf", "orglq", "ormlq", "sgelqf",
+    "dgelqf", "cgelqf", "zgelqf", "sorglq", "dorglq", "cunglq", "zunglq", "sormlq", "dormlq", "cunmlq",
+    "zunmlq", "gels", "sgels", "dgels", "cgels", "zgels", "trtri", "lauum", "trtrs", "strtri", "dtrtri",
+    "ctrtri", "ztrtri", "slauum", "dlauum", "clauum", "zlauum", "strtrs", "dtrtrs", "ctrtrs", "ztrtrs",
+    "geqrt", "gemqrt", "tpqrt", "tpmqrt", "sgeqrt", "dgeqrt", "cgeqrt", "zgeqrt", "sgemqrt", "dgemqrt",
+    "cgemqrt", "zgemqrt", "stpqrt", "dtpqrt", "ctpqrt", "ztpqrt", "stpmqrt", "dtpmqrt", "ctpmqrt", "ztpmqrt",
+    "sgeqrf_lwork", "dgeqrf_lwork", "cgeqrf_lwork", "zgeqrf_lwork", "sgels_lwork", "dgels_lwork",
+    "cgels_lwork", "zgels_lwork", "syev", "ssyev", "dsyev", "cheev", "zheev", "syevd", "ssyevd", "dsyevd",
+    "cheevd", "zheevd", "syevr", "ssyevr", "dsyevr", "cheevr", "zheevr", "syevx", "ssyevx", "dsyevx",
+    "cheevx", "zheevx", "sygv", "ssygv", "dsygv", "chegv", "zhegv", "sygvd", "ssygvd", "dsygvd", "chegvd",
+    "zhegvd", "sygvx", "ssygvx", "dsygvx", "chegvx", "zhegvx", "sygst", "ssygst", "dsygst", "chegst",
+    "zhegst", "sytrd", "ssytrd", "dsytrd", "chetrd", "zhetrd", "gesdd", "sgesdd", "dgesdd", "cgesdd",
+    "zgesdd", "gesvd", "sgesvd", "dgesvd", "cgesvd", "zgesvd", "ssyev_lwork", "dsyev_lwork", "cheev_lwork",
+    "zheev_lwork", "ssyevd_lwork", "dsyevd_lwork", "cheevd_lwork", "zheevd_lwork", "ssyevr_lwork",
+    "dsyevr_lwork", "cheevr_lwork", "zheevr_lwork", "ssyevx_lwork", "dsyevx_lwork", "cheevx_lwork",
+    "zheevx_lwork", "ssygv_lwork", "dsygv_lwork", "chegv_lwork", "zhegv_lwork", "ssygvx_lwork",
+    "dsygvx_lwork", "chegvx_lwork", "zhegvx_lwork", "ssytrd_lwork", "dsytrd_lwork", "chetrd_lwork",
+    "zhetrd_lwork", "sgesdd_lwork", "dgesdd_lwork", "cgesdd_lwork", "zgesdd_lwork", "sgesvd_lwork",
+    "dgesvd_lwork", "cgesvd_lwork", "zgesvd_lwork"]
 
 def get_lapack_funcs(
     names: str | Sequence[str], arrays: Sequence[Array | ArrayLike] = (), dtype: Any = None,
@@ -140,6 +142,42 @@ def ormqr(
     lwork: int | None = None, overwrite_c: Switch = 0,
 ) -> tuple[NDArray[Any], NDArray[Any], int]: ...
 @overload
+def gelqf(
+    a: ArrayT, lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[ArrayT, ArrayT, ArrayT, int]: ...
+@overload
+def gelqf(
+    a: ArrayLike, lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]: ...
+@overload
+def orglq(
+    a: ArrayT, tau: ArrayT, lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[ArrayT, ArrayT, int]: ...
+@overload
+def orglq(
+    a: ArrayLike, tau: ArrayLike, lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], NDArray[Any], int]: ...
+@overload
+def ormlq(
+    side: SideFlag | Switch, trans: TransFlag | Switch, a: ArrayT, tau: ArrayT, c: ArrayT,
+    lwork: int | None = None, overwrite_c: Switch = 0,
+) -> tuple[ArrayT, ArrayT, int]: ...
+@overload
+def ormlq(
+    side: SideFlag | Switch, trans: TransFlag | Switch, a: ArrayLike, tau: ArrayLike, c: ArrayLike,
+    lwork: int | None = None, overwrite_c: Switch = 0,
+) -> tuple[NDArray[Any], NDArray[Any], int]: ...
+@overload
+def gels(
+    a: ArrayT, b: ArrayT, trans: TransFlag | Switch = "N", lwork: int | None = None, overwrite_a: Switch = 0,
+    overwrite_b: Switch = 0,
+) -> tuple[ArrayT, ArrayT, Any]: ...
+@overload
+def gels(
+    a: ArrayLike, b: ArrayLike, trans: TransFlag | Switch = "N", lwork: int | None = None,
+    overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[NDArray[Any], NDArray[Any], Any]: ...
+@overload
 def trtri(
     c: ArrayT, lower: UploFlag | Switch = 0, unitdiag: DiagFlag | Switch = 0, overwrite_c: Switch = 0,
 ) -> tuple[ArrayT, Any]: ...
@@ -163,16 +201,6 @@ def trtrs(
     a: ArrayLike, b: ArrayLike, lower: UploFlag | Switch = 0, trans: TransFlag | Switch = 0,
     unitdiag: DiagFlag | Switch = 0, lda: int | None = None, overwrite_b: Switch = 0,
 ) -> tuple[NDArray[Any], Any]: ...
-@overload
-def gels(
-    a: ArrayT, b: ArrayT, trans: TransFlag | Switch = "N", lwork: int | None = None, overwrite_a: Switch = 0,
-    overwrite_b: Switch = 0,
-) -> tuple[ArrayT, ArrayT, Any]: ...
-@overload
-def gels(
-    a: ArrayLike, b: ArrayLike, trans: TransFlag | Switch = "N", lwork: int | None = None,
-    overwrite_a: Switch = 0, overwrite_b: Switch = 0,
-) -> tuple[NDArray[Any], NDArray[Any], Any]: ...
 @overload
 def geqrt(nb: int, a: ArrayT, overwrite_a: Switch = 0) -> tuple[ArrayT, ArrayT, int]: ...
 @overload
@@ -293,6 +321,38 @@ def cunmqr(
     lwork: int | None = None, overwrite_c: Switch = 0,
 ) -> tuple[NDArray[Any], NDArray[Any], int]: ...
 zunmqr = cunmqr
+sgelqf = gelqf
+dgelqf = gelqf
+cgelqf = gelqf
+zgelqf = gelqf
+sorglq = orglq
+dorglq = orglq
+@overload
+def cunglq(
+    a: ArrayT, tau: ArrayT, lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[ArrayT, ArrayT, int]: ...
+@overload
+def cunglq(
+    a: ArrayLike, tau: ArrayLike, lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], NDArray[Any], int]: ...
+zunglq = cunglq
+sormlq = ormlq
+dormlq = ormlq
+@overload
+def cunmlq(
+    side: SideFlag | Switch, trans: TransFlag | Switch, a: ArrayT, tau: ArrayT, c: ArrayT,
+    lwork: int | None = None, overwrite_c: Switch = 0,
+) -> tuple[ArrayT, ArrayT, int]: ...
+@overload
+def cunmlq(
+    side: SideFlag | Switch, trans: TransFlag | Switch, a: ArrayLike, tau: ArrayLike, c: ArrayLike,
+    lwork: int | None = None, overwrite_c: Switch = 0,
+) -> tuple[NDArray[Any], NDArray[Any], int]: ...
+zunmlq = cunmlq
+sgels = gels
+dgels = gels
+cgels = gels
+zgels = gels
 strtri = trtri
 dtrtri = trtri
 ctrtri = trtri
@@ -305,10 +365,6 @@ strtrs = trtrs
 dtrtrs = trtrs
 ctrtrs = trtrs
 ztrtrs = trtrs
-sgels = gels
-dgels = gels
-cgels = gels
-zgels = gels
 sgeqrt = geqrt
 dgeqrt = geqrt
 cgeqrt = geqrt

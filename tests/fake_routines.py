@@ -125,6 +125,9 @@ FACTORS = {
     "geqrf": ("qr", 0),
     "orgqr": ("qr", 0),
     "ormqr": ("qr", 0),
+    "gelqf": ("lq", 0),
+    "orglq": ("lq", 0),
+    "ormlq": ("lq", 0),
     "laswp": ("lu", 1),
     "syevd": ("eigen", 1),
     "gesdd": ("eigen", 1),
@@ -155,11 +158,10 @@ def factor_launch_list(name):
 def stand_in(compute):
     """The launch list of ``compute(*matrices)``, which computes in the memory of its operands."""
 
-    def prepare(*operands):
+    def prepare(*operands, **flags):
         def run(bases, stream):
-            compute(
-                *(elements(each._replace(pointer=base)) for each, base in zip(operands, bases, strict=True))
-            )
+            placed = (each._replace(pointer=base) for each, base in zip(operands, bases, strict=True))
+            compute(*map(elements, placed), **flags)
 
         return SimpleNamespace(bound=lambda *_: run, run=lambda bases, *_, stream: run(bases, stream))
 
@@ -207,6 +209,27 @@ def systems_at_once(info, a, *others):
     info[:, 0, 0] = numbers.view(info.dtype)[:, 0]
 
 
+def least_squares(info, tau, factors, b, trans):
+    """Solutions by LAPACK's routines from factors of matrices, and the numbers of its info."""
+    ormqr, trtrs = get_lapack_funcs(("ormqr", "trtrs"), (factors,))
+    is_wide, adjoint = factors.shape[1] < factors.shape[2], "C" if factors.dtype.kind == "c" else "T"
+    words = np.zeros((len(b), info.itemsize // 4), np.int32)
+    for z, x in enumerate(b):
+        k, matrix = tau.shape[1], factors[z].conj().T if is_wide else factors[z]
+        reflectors, count = (matrix[:, :k], tau[z, :, 0]), 64 * max(x.shape)
+        if not k:
+            x[...] = 0
+            continue
+        if is_wide == (trans is not NO):
+            x[...] = ormqr("L", adjoint, *reflectors, x, count)[0]
+            x[:k], words[z, 0] = trtrs(matrix[:k], x[:k])
+        else:
+            x[:k], words[z, 0] = trtrs(matrix[:k], x[:k], trans=1 + (adjoint == "C"))
+            x[k:] = 0
+            x[...] = ormqr("L", "N", *reflectors, x, count)[0]
+    info[:, 0, 0] = words.view(info.dtype)[:, 0]
+
+
 def upper_triangles(a, r):
     r[...] = np.triu(a)
 
@@ -219,6 +242,7 @@ STAND_INS = {
         "lapack.determinants.determinants": partial(determinants_of_factors, True),
         "lapack.gesv.solution": systems_at_once,
         "lapack.gesv.inverse": systems_at_once,
+        "lapack.gels.solution": least_squares,
         "copies.upper": upper_triangles,
     }.items()
 }

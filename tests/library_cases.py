@@ -119,6 +119,10 @@ linalg.lu_solve(linalg.lu_factor(q), c, trans=1)
 lapack.geqrf(c)[:2]
 lapack.orgqr(a, x)[0]
 lapack.ormqr("L", "C", a, x, c)[0]
+lapack.gelqf(c)[:2]
+lapack.orglq(a, x)[0]
+lapack.ormlq("R", "N", a, x, b)[0]
+lapack.gels(g, c)[1]
 linalg.qr(q)
 linalg.qr(c, mode="reduced")
 linalg.qr_multiply(c, x)
@@ -175,7 +179,6 @@ pyblasgpu.trmm(t, a, lower=True, out=b)
 HOST_CASES = [f"linalg.solve(r, {b}, assume_a={kind!r})" for b in "cx" for kind in ("tridiagonal", "banded")]
 HOST_CASES += """
 lapack.geqp3(a)
-lapack.gels(a, c)
 linalg.qr(c, mode="reduced", pivoting=True)
 """.strip().split("\n")
 
@@ -186,6 +189,8 @@ NAMES |= {
     "csyevd": "cheevd",
     "zorgqr": "zungqr",
     "zormqr": "zunmqr",
+    "zorglq": "zunglq",
+    "zormlq": "zunmlq",
     "zasum": "dzasum",
     "zrot": "zdrot",
 }

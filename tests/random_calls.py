@@ -12,12 +12,14 @@ from pyblasgpu.operands import Operand
 from pyblasgpu.routines import level1
 from pyblasgpu.routines.lapack import (
     determinants,
+    gels,
     geqrf,
     gesv,
     getrf,
     getri,
     getrs,
     lauum,
+    lq,
     orgqr,
     ormqr,
     potrf,
@@ -33,7 +35,7 @@ from pyblasgpu.types import DTYPES, Diag, Dtype, Side, Trans, Uplo
 ROUTINES = (
     *["gemm"] * 4, *["trmm", "trsm"] * 2, "symm", "syrk", "syr2k", "gemmtr", "gemv", "ger", "symv", "level1",
     "reduce", "potrf", "potrs", "potri", "lauum", "trtri", "getrf", "determinants", "gesv", "getrs", "getri",
-    "geqrf", "orgqr", "ormqr",
+    "geqrf", "orgqr", "ormqr", "gelqf", "gels",
 )  # fmt: skip
 LARGEST_OF_BATCH = 300  # rows or columns
 
@@ -223,6 +225,14 @@ class _Draw:
 
     def geqrf(self, m, n, _):
         return geqrf.launch_list(self._facts(min(m, n)), self._matrix(m, n, out=True))
+
+    def gelqf(self, m, n, _):
+        return lq.factors_launch_list(self._facts(min(m, n)), self._matrix(m, n, out=True))
+
+    def gels(self, m, n, columns):
+        a, b = self._matrix(m, n)._replace(conj=False), self._matrix(max(m, n), columns, out=True)
+        trans = self._chance.choice([Trans.NO, Trans.CONJ])
+        return gels.solution_launch_list(self._facts(), self._facts(min(m, n)), a, b, trans=trans)
 
     def orgqr(self, *extents):
         k, n, m = sorted(extents)

@@ -7,7 +7,7 @@ Calls of the BLAS are those of `blas_calls`: small integers, NaN in what is not 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import product
@@ -207,7 +207,7 @@ def _lapack_arrays(row: Routine, rng: np.random.Generator, dtype: Dtype, n: int,
     lu, piv, _ = getattr(scipy.linalg.lapack, f"{dtype.letter}getrf")(a)
     tall, wide = reals(rng, (n + 2, n), dtype), reals(rng, (n, n + 2), dtype)
     qr, tau, *_ = getattr(scipy.linalg.lapack, f"{dtype.letter}geqrf")(tall)
-    rows = n + 2
+    rows, adjoint = n + 2, np.conj(qr.T)
     given: dict[str, Any] = {
         "potrf": {"a": definite},
         "posv": {"a": definite, **right},
@@ -223,12 +223,32 @@ def _lapack_arrays(row: Routine, rng: np.random.Generator, dtype: Dtype, n: int,
         "laswp": {"a": tall, "piv": piv},
         "geqrf": {"a": (a, tall, wide)[columns % 3]},
         "geqp3": {"a": (a, tall, wide)[columns % 3]},
+        "gelqf": {"a": (a, tall, wide)[columns % 3]},
+        "orglq": {"a": adjoint, "tau": tau},
+        "ormlq": {"a": adjoint, "tau": tau, "c": reals(rng, (rows, rows), dtype), "lwork": rows},
         "syevd": {"a": definite},
         "gesdd": {"a": (a, tall, wide)[columns % 3]},
         "orgqr": {"a": qr, "tau": tau},
         "ormqr": {"a": qr, "tau": tau, "c": reals(rng, (rows, rows), dtype), "lwork": rows},
     }
     return given[row.stem]
+
+
+def _scipys(row: Routine, name: str, dtype: Dtype) -> Callable[..., Any]:
+    """SciPy's function; of LQ factors that of QR factors of the adjoint."""
+    if "lq" not in row.stem:
+        function: Callable[..., Any] = getattr(scipy.linalg.lapack, name)
+        return function
+    of_qr = getattr(scipy.linalg.lapack, ROUTINES[row.stem.replace("lq", "qr")].scipys(dtype.letter)[0])
+
+    def of_rows(a: np.ndarray, **given: Any) -> tuple[Any, ...]:
+        if "trans" in given:
+            given["trans"] = "N" if given["trans"] != "N" else "C" if dtype.is_complex else "T"
+            return tuple(of_qr(a=np.conj(a.T), **given))
+        first, *rest = of_qr(np.conj(a.T), **given)
+        return np.conj(first.T), *rest
+
+    return of_rows
 
 
 def _spoilt(row: Routine, given: dict[str, Any], flags: dict[str, Any]) -> dict[str, np.ndarray]:
@@ -248,7 +268,7 @@ def lapack_cases(stem: str, letter: str) -> tuple[Case, ...]:
 
 def _lapack_cases(row: Routine, dtype: Dtype) -> Iterator[Case]:
     (name,) = row.scipys(dtype.letter)
-    function, rng = getattr(scipy.linalg.lapack, name), rng_of(name)
+    function, rng = _scipys(row, name, dtype), rng_of(name)
     parameters = inspect.signature(getattr(lapack, name)).parameters
     for n, columns in product((1, 2, 5, 9), (0, 1, 3)):
         for flags in _lapack_flags(row.stem, dtype, parameters):
@@ -269,7 +289,7 @@ def _lapack_cases(row: Routine, dtype: Dtype) -> Iterator[Case]:
 
 def _lapack_flags(stem: str, dtype: Dtype, parameters: Any) -> list[dict[str, Any]]:
     values: dict[str, Sequence[Any]] = {each: (0, 1) for each in parameters if each in _SWITCHES}
-    if stem == "ormqr":
+    if stem in ("ormqr", "ormlq"):
         return _crossed({"side": "LR", "trans": "NC" if dtype.is_complex else "NT"})
     if stem == "laswp":
         return [{}, {"inc": -1}, {"k1": 0, "k2": 0}]

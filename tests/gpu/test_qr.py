@@ -149,6 +149,45 @@ def test_least_squares(letter, shape, columns):
         np.testing.assert_allclose(residues.get(), theirs[1], rtol=tolerance * 10)
 
 
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape", [(37, 100), (300, 40), (257, 257), (100, 2049), (5, 30, 20)])
+@pytest.mark.parametrize("order", "CF")
+def test_rows(letter, shape, order):
+    """LQ factors, Q, and products with it that take it off and put it on again."""
+    a, k = matrix_of("random", letter, *shape), min(shape[-2:])
+    for _ in range(2):  # new, and kept
+        lq, tau, _, _ = lapack.gelqf(cupy.array(a, order=order))
+        q, _, _ = lapack.orglq(lq[..., :k, :], tau)
+        lower = np.tril(lq[..., :k].get())
+        adjoints = (np.conj(each.swapaxes(-1, -2)) for each in (a, q.get(), lower))
+        check_factors(*adjoints)
+        there = lapack.ormlq("R", "C", lq[..., :k, :], tau, cupy.asarray(a))[0]
+        atol = 30 * max(shape) * np.finfo(a.dtype).eps
+        np.testing.assert_allclose(there[..., :k].get(), lower, atol=atol)
+        back = lapack.ormlq("L", "N", lq[..., :k, :], tau, there.swapaxes(-1, -2).conj().copy())[0]
+        back = lapack.ormlq("L", "C", lq[..., :k, :], tau, back)[0]
+        np.testing.assert_allclose(back.get(), there.swapaxes(-1, -2).conj().get(), atol=atol)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape", [(300, 40), (40, 300), (64, 64), (2000, 130), (5, 60, 20), (5, 20, 60)])
+@pytest.mark.parametrize("trans", "NC")
+def test_lapacks_least_squares(letter, shape, trans):
+    m, n = shape[-2:]
+    a = matrix_of("random", letter, *shape) + 3 * np.eye(m, n, dtype=DTYPES[letter].name)
+    b = matrix_of("random", letter, max(m, n), 3, seed=6)
+    if len(shape) > 2:
+        a[1] = 0
+    _, expected, _ = lapack.gels(a, b, trans)
+    others = [0, *range(2, 5)] if len(shape) > 2 else ...
+    for _ in range(3):
+        _, x, info = lapack.gels(cupy.asarray(a), cupy.asarray(b), trans)
+        assert np.ravel(info.numpy()).tolist() == ([0, 1, 0, 0, 0] if len(shape) > 2 else [0])
+        atol = 1e4 * np.finfo(a.dtype).eps * np.abs(expected).max()
+        np.testing.assert_allclose(x.get()[others], expected[others], rtol=0, atol=atol)
+        assert np.isfinite(x.get()).all()
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("n", [8, 100])
 def test_special_values_stay_in_their_matrix(value, n):

@@ -11,12 +11,12 @@ import scipy.linalg.lapack as scipys
 from qr_cases import SETS, SHAPES, check_factors, matrix_of
 
 from pyblasgpu import lapack
-from pyblasgpu.api.lapack import qr as qr_functions
+from pyblasgpu.api.lapack import qr_calls as qr_functions
 from pyblasgpu.routine_table import ROUTINES
 from pyblasgpu.types import DTYPES
 
 STEMS = ["geqrf", "geqp3", "orgqr", "ormqr"]
-HOST_STEMS = ["gels", "geqrt", "gemqrt", "tpqrt", "tpmqrt"]
+HOST_STEMS = ["geqrt", "gemqrt", "tpqrt", "tpmqrt"]
 
 
 @pytest.fixture(autouse=True)
@@ -275,6 +275,9 @@ def test_refusals():
         (lambda: lapack.dormqr("X", "N", a, tau, c), "dormqr: side='X'"),
         (lambda: lapack.dormqr("L", "Q", a, tau, c), "dormqr: trans='Q'"),
         (lambda: lapack.zunmqr("L", "T", a, tau, c), "zunmqr: trans='T' is for real matrices"),
+        (lambda: lapack.dorglq(a, tau), r"dorglq: a has shape \(5, 3\) and tau \(3,\); columns >= rows"),
+        (lambda: lapack.dormlq("R", "N", a.T, tau, c), "dormlq: .* from the right a has 2 columns"),
+        (lambda: lapack.dgelqf(a, lwork=4), "dgelqf: lwork=4 is less than 5"),
         (
             lambda: lapack.ormqr("L", "N", np.ones((4, 5, 3)), np.zeros((4, 3)), np.ones((2, 5, 2))),
             "broadcast",
@@ -363,6 +366,46 @@ def test_arrays_on_a_device(fake, monkeypatch, letter, shape, order, overwrite, 
         assert checked.call_count == 4 + 2 * (number + 1)  # and those of host arrays
 
 
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape", [(5, 3), (3, 5), (4, 4), (2, 5, 3), (2, 3, 5), (0, 3), (3, 0)])
+@pytest.mark.parametrize("trans", "NC")
+@pytest.mark.parametrize("overwrite", [0, 1])
+def test_least_squares_on_a_device(fake, letter, shape, trans, overwrite):
+    """LAPACK's factors and solutions, of one right-hand side of all matrices too, again and again."""
+    a = matrix_of("random", letter, *shape)
+    b = matrix_of("random", letter, max(shape[-2:]), 2, seed=6)
+    expected = lapack.gels(a, b, trans)
+    for name in ("gels", f"{letter}gels", f"{letter}gels"):
+        put, right = on_device(a), on_device(np.broadcast_to(b, (*shape[:-2], *b.shape)) if overwrite else b)
+        lqr, x, info = getattr(lapack, name)(put, right, trans, None, overwrite, overwrite)
+        for one, other in zip((lqr, x), expected, strict=False):
+            np.testing.assert_allclose(one.host, other, rtol=0, atol=2000 * np.finfo(a.dtype).eps)
+        assert (lqr is put) == (x is right) == bool(overwrite) and not np.any(np.asarray(info))
+        assert overwrite or (np.array_equal(put.host, a) and np.array_equal(right.host, b))
+
+
+def test_least_squares_without_full_rank_on_a_device(fake):
+    a = np.stack([np.eye(3, 2), np.eye(3, 2) * [1, 0]])
+    for matrix in (a, a.swapaxes(-1, -2)):
+        _, x, info = lapack.gels(on_device(matrix), on_device(np.ones((3, 1))))
+        assert list(info) == [0, 2] and np.isfinite(x.host).all()
+    a, b = on_device(np.ones((5, 3))), on_device(np.ones((5, 2)))
+    for wrong, message in (
+        (lambda: lapack.dgels(a, on_device(np.ones((4, 1)))), r"dgels: a has shape \(5, 3\) and b \(4, 1\)"),
+        (lambda: lapack.dgels(a, b, lwork=3), "dgels: lwork=3 is less than 6"),
+        (lambda: lapack.zgels(a, b, trans="T", overwrite_a=1), "zgels: trans='T' is for real matrices"),
+        (
+            lambda: lapack.gels(on_device(np.ones((4, 5, 3))), on_device(np.ones((2, 5, 1))), "N", None, 1),
+            "4",
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wrong()
+    with pytest.raises(TypeError, match="b a NumPy array"):
+        lapack.gels(a, np.ones((5, 2)), overwrite_a=1)
+    assert (a.host == 1).all() and (b.host == 1).all()
+
+
 def test_queries_and_empty_arrays_on_a_device(fake):
     a = on_device(np.ones((5, 3)))
     qr, tau, work, info = lapack.dgeqrf(a, lwork=-1)
@@ -395,7 +438,6 @@ def test_host_arrays_on_a_device(fake, monkeypatch, shape):
 def test_arrays_on_a_device_are_refused(fake, stem):
     a = fake_device.Array(np.ones((3, 3), order="F"))
     arguments = {
-        "gels": (a, a),
         "geqrt": (1, a),
         "gemqrt": (a.host, a.host, a),
         "tpqrt": (0, 1, a, a),

@@ -329,8 +329,10 @@ def test_least_squares_on_a_device(fake, letter, shape, columns):
 
 def test_matrices_without_full_rank_on_a_device(fake):
     a, b = fake_device.Array(np.diag([1.0, 0, 2])), fake_device.Array(np.ones(3))
-    with pytest.raises(np.linalg.LinAlgError, match="lstsq: a has no full rank"):
-        linalg.lstsq(a, b, check_finite=True)
+    wide = fake_device.Array(np.eye(3, 4) * [[1.0], [0], [2]])
+    for matrix in (a, wide):
+        with pytest.raises(np.linalg.LinAlgError, match="lstsq: a has no full rank"):
+            linalg.lstsq(matrix, b, check_finite=True)
     assert not np.isfinite(linalg.lstsq(a, b)[0].host).all()
 
 
@@ -362,6 +364,19 @@ def test_tall_matrices_of_a_large_condition(fake, decide_by, fails):
     q, r = hosts(linalg.qr(fake_device.Array(a.copy()), mode="economic"))
     check_factors(a, q, r)
     assert (r[0, 0, 0] > 0) == (not fails)
+
+
+@pytest.mark.parametrize(
+    "lwork, message", [(1, "lwork=1 is less than 2"), (2.5, r"lwork=2\.5 is no integer")]
+)
+def test_workspaces_of_tall_matrices(fake, decide_by, lwork, message):
+    """They are checked though none is needed, as of other matrices."""
+    decide_by(cholesky_qr_min_rows=32)
+    a = fake_device.Array(matrix_of("random", "d", 64, 2))
+    for mode in ("economic", "r"):
+        with pytest.raises(ValueError, match=f"^qr: {message}"):
+            linalg.qr(a, lwork=lwork, mode=mode)
+    assert len(linalg.qr(a, lwork=-1, mode="economic")) == 2
 
 
 def test_tall_matrices_without_a_number(fake, decide_by):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from fake_kernels import install, operand
 from qr_cases import SETS, check_factors, matrix_of
+from scipy.linalg.lapack import get_lapack_funcs
 
-from pyblasgpu.routines.lapack import geqrf, orgqr, ormqr
+from pyblasgpu.routines.lapack import gels, geqrf, lq, orgqr, ormqr
 from pyblasgpu.types import DTYPES, Side, Trans
 
 SHAPES = [
@@ -31,7 +32,7 @@ def kernels(monkeypatch):
 def run(routine, *arrays, **flags) -> None:
     dtype = next(x for x in DTYPES.values() if x.name == arrays[-1].dtype.name)
     operands = [operand(array, dtype) for array in arrays]
-    launches = routine.launch_list(*operands, **flags)
+    launches = getattr(routine, "launch_list", routine)(*operands, **flags)
     launches.run([each.pointer for each in operands], 1.0, stream=0)
 
 
@@ -71,6 +72,63 @@ def test_factors_and_products(kernels, letter, shape, order):
             expected = op @ c if side is Side.LEFT else c @ op
             run(ormqr, tau, laid(qr[..., :k], order), c, side=side, trans=trans)
             np.testing.assert_allclose(c, expected, atol=30 * m * np.finfo(a.dtype).eps)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape", [(7, 5), (2, 70, 90)])
+@pytest.mark.parametrize("order", "CF")
+def test_rows_of_lq(kernels, letter, shape, order):
+    """L Q is the matrix, Q has orthonormal rows, and products with it are those of the matrix Q."""
+    a, n, k = matrix_of("random", letter, *shape), shape[-1], min(shape[-2:])
+    lq_, tau = laid(a, order), np.full((*shape[:-2], k, 1), np.nan, a.dtype)
+    run(lq.factors_launch_list, tau, lq_)
+    whole = np.zeros((*shape[:-2], n, n), a.dtype)
+    whole[..., :k, :] = lq_[..., :k, :]
+    rows, whole = laid(lq_[..., :k, :], order), laid(whole, order)
+    run(lq.rows_launch_list, tau, rows)
+    run(lq.rows_launch_list, tau, whole)
+    check_factors(adjoint(a), adjoint(rows), adjoint(np.tril(lq_[..., :k])))
+    atol = 30 * n * np.finfo(a.dtype).eps
+    np.testing.assert_allclose(whole[..., :k, :], rows, atol=atol)
+    for trans in (Trans.NO, Trans.CONJ):
+        op = whole if trans is Trans.NO else adjoint(whole)
+        for side, extents in ((Side.LEFT, (n, 5)), (Side.RIGHT, (5, n))):
+            c = laid(matrix_of("random", letter, *shape[:-2], *extents, seed=4), order)
+            expected = op @ c if side is Side.LEFT else c @ op
+            run(lq.product_launch_list, tau, laid(lq_[..., :k, :], order), c, side=side, trans=trans)
+            np.testing.assert_allclose(c, expected, atol=atol)
+
+
+def adjoint(a: np.ndarray) -> np.ndarray:
+    return a.swapaxes(-1, -2).conj()
+
+
+@pytest.mark.parametrize("letter", "dz")
+@pytest.mark.parametrize("shape", [(100, 70), (70, 100), (9, 9)])
+@pytest.mark.parametrize("trans", [Trans.NO, Trans.CONJ])
+def test_least_squares(kernels, letter, shape, trans):
+    """LAPACK's solution and what is below it; a matrix of a batch without full rank has its info."""
+    (m, n), k, name = shape, min(shape), DTYPES[letter].name
+    a = matrix_of("random", letter, 2, m, n) + 3 * np.eye(m, n, dtype=name)
+    b = matrix_of("random", letter, 2, max(m, n), 3, seed=6)
+    (a[1].T if m >= n else a[1])[k - 1] = 0
+    factors, tau = laid(a, "C"), np.full((2, k, 1), np.nan, name)
+    run(geqrf if m >= n else lq.factors_launch_list, tau, factors)
+    info, x = np.full((2, 1, 1), -1, name), laid(b, "F")
+    run(gels.solution_launch_list, info, tau, factors, x, trans=trans)
+    letter_of_op = {Trans.NO: "N", Trans.CONJ: "C" if letter in "cz" else "T"}[trans]
+    _, expected, _ = get_lapack_funcs("gels", (a,))(a[0], b[0], letter_of_op)
+    atol = 200 * max(m, n) * np.finfo(name).eps
+    np.testing.assert_allclose(x[0], expected, rtol=0, atol=atol * np.abs(expected).max())
+    assert info.view(np.int32).reshape(2, -1)[:, 0].tolist() == [0, k]
+    assert np.isfinite(x[1]).all()
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0)])
+def test_least_squares_without_equations_or_unknowns(kernels, shape):
+    info, tau, x = np.full((2, 1, 1), -1.0), np.zeros((2, 0, 1)), np.ones((2, 3, 2))
+    run(gels.solution_launch_list, info, tau, np.zeros((2, *shape)), x, trans=Trans.NO)
+    assert not x.any() and not info.view(np.int32).reshape(2, -1)[:, 0].any()
 
 
 @pytest.mark.parametrize("kind", SETS)

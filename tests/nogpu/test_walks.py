@@ -35,6 +35,7 @@ MORE = {
     "lapack.posv(p, c)": 60,
     "lapack.posv(p, x)": 60,
     "lapack.gesv(g, c)": 60,
+    "lapack.gels(g, c)[1]": 60,
     "lapack.gesv(q, c)": 150,
     'linalg.inv(p, assume_a="pos")': 40,
     "linalg.solve(g, c, overwrite_b=True)": 30,

@@ -17,9 +17,9 @@ from ...frontend.calls.pivots import info_integers
 from ...frontend.calls.tiled_routines import TiledRoutine
 from ...routine import Routine
 from ...routine_table import ROUTINES
-from ...types import Dtype, Trans
+from ...types import DTYPES, Dtype, Trans
 from ..blas.arrays import checked_array, common_dtype_of, may_overwrite, two_dimensional
-from ..blas.functions import finished
+from ..blas.functions import Maker, finished
 from ..docstrings import Shared
 from ..keyword.level3 import common_batch_shape
 from .docs import LAPACK
@@ -27,12 +27,14 @@ from .docs import LAPACK
 __all__ = [
     "AfterOverwriting",
     "as_stack",
+    "check_beside",
     "check_rows",
     "check_system",
     "dressed",
     "factor_call",
     "order_of",
     "run_by_row",
+    "without_rows",
 ]
 
 SMALL = 32  # rows and columns of small matrices
@@ -88,6 +90,11 @@ def check_system(name: str, a: Array, b: Array, overwrite_a: Flag, overwrite_b: 
     `b` is read after them, and must not share their memory. Raises first what the solution would raise then.
     """
     check_rows(name, "a", order_of(name, "a", a), b)
+    return check_beside(name, a, b, overwrite_a, overwrite_b)
+
+
+def check_beside(name: str, a: Array, b: Array, overwrite_a: Flag, overwrite_b: Flag) -> bool:
+    """Do as `check_system` of matrices whose shapes fit."""
     library = common_library(name, ("a", "b"), (a, b))
     if not library.host and (here := library.device(a)) != (there := library.device(b)):
         raise ValueError(f"{name}: a is on device {here} and b on device {there}")
@@ -220,3 +227,10 @@ def dressed(
     """Return `function` as users find it, with its docstring completed by `shared`."""
     # info and pivots have 32 bits
     return finished(function, stem, name, dtype, shared, "lapack", "int32")
+
+
+def without_rows(makers: Mapping[str, Maker]) -> dict[str, Callable[..., Any]]:
+    """Return functions of routines that have no row, by stem and by letter and stem."""
+    named = {letter + stem: (stem, dtype) for stem in makers for letter, dtype in DTYPES.items()}
+    every = {**{stem: (stem, None) for stem in makers}, **named}
+    return {name: makers[stem](stem, name, dtype) for name, (stem, dtype) in every.items()}

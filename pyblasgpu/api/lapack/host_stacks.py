@@ -14,6 +14,7 @@ from ...types import Dtype, Trans
 from ..blas.arrays import common_dtype_of
 from ..processor import on_processor
 from .call import as_stack
+from .qr_calls import check_op
 
 __all__ = ["HostStacks"]
 
@@ -38,10 +39,7 @@ class HostStacks:
 
     def op(self, op: Trans, passed: Flag) -> str:
         """LAPACK's letter of an op: the conjugate transpose is the transpose where matrices are real."""
-        if op is Trans.TRANS and self.dtype.is_complex:
-            raise ValueError(
-                f"{self.name}: trans={passed!r} is for real matrices; 'C' is the conjugate transpose"
-            )
+        check_op(self.name, op, passed, self.dtype)
         return "N" if op is Trans.NO else "C" if self.dtype.is_complex else "T"
 
     def computed(self, run: Callable[..., Any], overwritten: Collection[str] = ()) -> list[Any]:

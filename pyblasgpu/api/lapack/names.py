@@ -19,7 +19,19 @@ from ...arguments import Array
 from ...frontend.arrays.device_integers import DeviceIntegers
 from ...routine_table import ROUTINES
 from ..blas.names import find_best_blas_type
-from . import cholesky, eigen, lu, qr, queries, reflectors, singular, spectra, triangular
+from . import (
+    cholesky,
+    eigen,
+    least_squares,
+    lq,
+    lu,
+    qr,
+    queries,
+    reflectors,
+    singular,
+    spectra,
+    triangular,
+)
 
 if TYPE_CHECKING:
 
@@ -31,6 +43,8 @@ FUNCTIONS = {
     **cholesky.FUNCTIONS,
     **lu.FUNCTIONS,
     **qr.FUNCTIONS,
+    **lq.FUNCTIONS,
+    **least_squares.FUNCTIONS,
     **triangular.FUNCTIONS,
     **reflectors.FUNCTIONS,
     **queries.FUNCTIONS,

@@ -10,7 +10,7 @@ from ...cpu.scipy.cholesky import lapack
 from ...types import DTYPES, Dtype, Trans
 from ..blas.vectors import whole
 from .call import dressed
-from .qr import decoded
+from .qr_calls import decoded
 
 __all__ = ["FUNCTIONS"]
 

@@ -1,4 +1,4 @@
-"""Least squares and blocks of reflectors of `lapack`, by SciPy's LAPACK on the processor alone."""
+"""Blocks of reflectors of `lapack`, by SciPy's LAPACK on the processor alone."""
 
 from __future__ import annotations
 
@@ -7,85 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from ...arguments import Array, Flag, enabled, item
+from ...arguments import Array, Flag, enabled
 from ...cpu.scipy.cholesky import lapack
-from ...types import DTYPES, Dtype, Side, Trans
+from ...types import Dtype, Side, Trans
 from ..blas.arrays import shaped_like
 from ..blas.vectors import whole
-from .call import dressed
+from .call import dressed, without_rows
 from .docs import HOST_QR
 from .host_stacks import HostStacks
-from .qr import decoded
+from .qr_calls import decoded
 
 __all__ = ["FUNCTIONS"]
-
-
-def _make_gels(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
-    def gels(
-        a: Array,
-        b: Array,
-        trans: Flag = "N",
-        lwork: int | None = None,
-        overwrite_a: Flag = 0,
-        overwrite_b: Flag = 0,
-    ) -> tuple[Array, Array, Any]:
-        """Least squares by QR or LQ factors of a matrix of full rank, by SciPy's LAPACK.
-
-        The solution of ``op(a) x = b`` has the least residual where there are more equations than unknowns,
-        and the least norm where there are fewer.
-
-        Parameters
-        ----------
-        a : array, shape (m, n) or (..., m, n)
-            The matrix, or a stack.
-        b : array, shape (max(m, n),), (max(m, n), k) or (..., max(m, n), k)
-            The right-hand sides, in the first rows: as many as op(a) has. Leading dimensions broadcast.
-        trans : {'N', 'T', 'C'}, default 'N'
-            The op: the matrix itself, its conjugate transpose; 'T' for real matrices alone.
-
-        Returns
-        -------
-        lqr : array, shape (m, n) or (..., m, n)
-            The factors: those of `geqrf` if m >= n.
-        x : array, shape of `b`
-            The solution in the first rows, as many as op(a) has columns. The rows below hold what the sums of
-            squared residuals are made of.
-        info : int or array of int32
-            0, or the number, from 1, of the first diagonal element of the triangular factor that is zero. No
-            solution is computed then.
-
-        See Also
-        --------
-        pyblasgpu.linalg.lstsq : SciPy's signature, for matrices of any rank.
-
-        Examples
-        --------
-        >>> from pyblasgpu import lapack
-        >>> lqr, x, info = lapack.gels([[1], [1]], [1, 3])
-        >>> x.real.round(3)[0].tolist(), info
-        (2.0, 0)
-        """
-        op = Trans.parse(decoded(trans), name, "trans")
-        enabled(overwrite_a, name, "overwrite_a"), enabled(overwrite_b, name, "overwrite_b")
-        stacks = HostStacks(name, {"a": a, "b": b}, dtype)
-        (m, n), (rows, columns) = (each.shape[-2:] for each in stacks.arrays)
-        if rows != max(m, n):
-            raise ValueError(
-                f"{name}: a has shape {np.shape(a)} and b {np.shape(b)}; b needs {max(m, n)} rows"
-            )
-        letter, least = stacks.op(op, trans), min(m, n) + max(min(m, n), columns)
-        _check_workspace(name, lwork, least)
-
-        def run(matrix: np.ndarray, right: np.ndarray) -> tuple[Any, ...]:
-            if not matrix.size or not right.size:
-                return matrix, np.zeros_like(right), 0
-            query, _ = lapack("gels_lwork", matrix.dtype)(m, n, columns, trans=letter)
-            return tuple(lapack(stem, matrix.dtype)(matrix, right, trans=letter, lwork=int(query.real)))
-
-        lqr, x, info = stacks.computed(run)
-        return shaped_like(lqr, a), shaped_like(x, b), info
-
-    return dressed(gels, stem, name, dtype, HOST_QR)
 
 
 def _make_geqrt(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
@@ -326,23 +258,10 @@ def _flags(name: str, side: Flag, trans: Flag) -> tuple[Side, Trans]:
     return Side.parse(decoded(side), name, "side"), Trans.parse(decoded(trans), name, "trans")
 
 
-def _check_workspace(name: str, lwork: int | None, least: int) -> None:
-    if lwork is not None and whole(lwork, name, "lwork") < max(least, 1):
-        raise ValueError(f"{name}: lwork={item(lwork)} is less than {max(least, 1)}")
-
-
 _MAKERS = {
-    "gels": _make_gels,
     "geqrt": _make_geqrt,
     "gemqrt": _make_gemqrt,
     "tpqrt": _make_tpqrt,
     "tpmqrt": _make_tpmqrt,
 }
-FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{stem: make(stem, stem, None) for stem, make in _MAKERS.items()},
-    **{
-        letter + stem: make(stem, letter + stem, dtype)
-        for stem, make in _MAKERS.items()
-        for letter, dtype in DTYPES.items()
-    },
-}
+FUNCTIONS = without_rows(_MAKERS)

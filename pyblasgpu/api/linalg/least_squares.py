@@ -193,27 +193,27 @@ def _full_ranks(a: Any) -> Any:
 
 
 def _on_device(arrays: Arrays, a: Any, b: Any, checked: bool) -> tuple[Any, Any]:
-    """Solution and squares of residuals of device arrays, by QR factors of a or of aᴴ."""
+    """Solution and squares of residuals of device arrays, by QR factors, or LQ factors of wide ones."""
     xp, is_vector = arrays.xp, len(b.shape) == 1
     a, right = arrays.cast(a), arrays.cast(b[:, None] if is_vector else b)
     a, right = broadcast_batches(arrays, a, right)
     *batch, m, n = a.shape
-    k, columns = min(m, n), right.shape[-1]
-    factors, tau, _, _ = lapack.geqrf(a if m >= n else xp.conj(xp.matrix_transpose(a)))
-    reflectors, triangle = factors[..., :k], factors[..., :k, :k]
-    if checked and bool(xp.any(xp.linalg.diagonal(triangle) == 0)):
-        raise LinAlgError("lstsq: a has no full rank: the diagonal of R has a zero")
     if m >= n:
-        y, _, _ = lapack.ormqr("L", "C", reflectors, tau, right)
+        factors, tau, _, _ = lapack.geqrf(a)
+        triangle = factors[..., :n, :]
+        if checked and bool(xp.any(xp.linalg.diagonal(triangle) == 0)):
+            raise LinAlgError("lstsq: a has no full rank: the diagonal of R has a zero")
+        y, _, _ = lapack.ormqr("L", "C", factors, tau, right)
         if 0 in (*a.shape, *right.shape):
             x = solve_triangular(triangle, y[..., :n, :])
         else:
             x = upper_solution("lstsq", triangle, y[..., :n, :], arrays.dtype)
             arrays.kept(x, y)
         return _of_tall(arrays, x, y, is_vector)
-    y = solve_triangular(triangle, right, "C")
-    below = xp.zeros((*batch, n - m, columns), dtype=y.dtype, **arrays.placement)
-    x, _, _ = lapack.ormqr("L", "N", reflectors, tau, xp.concat([y, below], axis=-2))
+    below = xp.zeros((*batch, n - m, right.shape[-1]), dtype=right.dtype, **arrays.placement)
+    _, x, info = lapack.gels(a, xp.concat([right, below], axis=-2))
+    if checked and host_values(info).any():
+        raise LinAlgError("lstsq: a has no full rank: the diagonal of L has a zero")
     squares = xp.zeros((*batch, 0), dtype=xp.abs(right).dtype, **arrays.placement)
     return (x[..., 0] if is_vector else x), squares
 

@@ -11,6 +11,7 @@ from ...arguments import Array, Flag, enabled, shown
 from ...frontend.calls.factor_chain import repeat_chain
 from ..docstrings import Shared, documenting
 from ..lapack import names as lapack
+from ..lapack.qr_calls import checked_workspace
 from ..lapack.triangles import upper_triangle
 from ..processor import on_processor
 from .arrays import Arrays, taken
@@ -124,9 +125,10 @@ def qr(
     with _refusing_pivots(name, {"a": a}, pivoted), arrays.silent():
         check_values(arrays, check_finite, name, matrix)
         _check_matrix(name, matrix)
+        lwork = checked_workspace(name, lwork, matrix.shape[-1] + pivoted)
         if tall and (found := cholesky_qr(arrays, arrays.cast(matrix))) is not None:
             return tuple(map(arrays.returned, found))
-        factors, tau, order = _factored(arrays, matrix, overwrite, pivoted, _workspace(lwork))
+        factors, tau, order = _factored(arrays, matrix, overwrite, pivoted, lwork)
         m, n = factors.shape[-2:]
         reduced = kind in ("economic", "raw") and m > n
         r = _upper(arrays, factors[..., :n, :] if reduced else factors)
@@ -233,11 +235,6 @@ def _refusing_pivots(name: str, arrays: dict[str, Array], pivoted: bool) -> Abst
 def _check_matrix(name: str, matrix: Any) -> None:
     if len(matrix.shape) < 2:
         raise ValueError(f"{name}: a has shape {tuple(matrix.shape)}; a matrix, or a stack, is needed")
-
-
-def _workspace(lwork: int | None) -> int | None:
-    """`lwork` as the routines take it; a query asks for what they do anyway."""
-    return None if lwork == -1 else lwork
 
 
 def _factored(

@@ -12,6 +12,7 @@ from ...dispatch.operand_copies import ALIGNED
 from ...kernels.factor.qr import larft_leaf, reflector_copy
 from ...kernels.registry import FIXED
 from ...operands import Operand
+from ..copies import emit_copy_to_workspace
 from ..launch_list import LaunchList
 from ..level3.gemm import emit_gemm
 from .factor_steps import leaf_config
@@ -20,6 +21,7 @@ __all__ = [
     "BlockReflector",
     "blocks_of",
     "emit_block_reflector",
+    "emit_conjugate",
     "emit_identity",
     "emit_product",
     "emit_triangle",
@@ -75,6 +77,13 @@ def emit_triangle(launches: LaunchList, tau: Operand, v: Operand) -> Operand:
 
     launches.emit(larft_leaf.source(leaf), 1, (tau, t), numbers_of_t, ())
     return t
+
+
+def emit_conjugate(launches: LaunchList, tau: Operand) -> Operand:
+    """Emit and return the conjugated factors of reflectors."""
+    if tau.dtype.is_complex and not tau.is_empty:
+        return emit_copy_to_workspace(launches, tau.conjugate())
+    return tau
 
 
 def emit_identity(launches: LaunchList, a: Operand, first: int) -> None:
