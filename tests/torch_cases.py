@@ -54,6 +54,19 @@ class Case(NamedTuple):
 
         return call, [self.args[place] for place in places]
 
+    def checked_args(self, to: Any = torch.clone) -> tuple[Any, ...]:
+        """Copies of its arguments for `opcheck`, by `to`, with gradients.
+
+        Sums of complex vectors depend on their phases, of which PyTorch takes no gradient.
+        """
+        depends = self.name in ("eigh", "svd") and self.args[0].is_complex()
+        _, tensors = self.function()
+        each = [to(arg) if isinstance(arg, torch.Tensor) else arg for arg in self.args]
+        return tuple(
+            copy.requires_grad_() if not depends and any(arg is tensor for tensor in tensors) else copy
+            for arg, copy in zip(self.args, each)
+        )
+
 
 def random(dtype: torch.dtype, *shape: int) -> torch.Tensor:
     return torch.randn(*shape, dtype=dtype)
@@ -97,6 +110,22 @@ def _gaussian_backward(op, k, y, gq, gd):
     return op(hermitian(k), y, factor, torch.cholesky_solve(y, factor), gq, gd)
 
 
+def _of_vectors(op, a, *args):
+    """What does not depend on phases of vectors, of Hermitian matrices or of others."""
+    if op is torch.ops.pyblasgpu.eigh.default:
+        w, v, _ = op(hermitian(a), *args)
+        return w, v * torch.arange(1, w.shape[-1] + 1) @ v.mH
+    u, sigma, vh, _ = op(a, *args)
+    k = sigma.shape[-1]
+    u, vh = u[..., :k], vh[..., :k, :]
+    weights = torch.arange(1, k + 1)
+    return sigma, u * weights @ vh, u * weights @ u.mH, vh.mH * weights @ vh
+
+
+def _pseudoinverse(op, a, atol, rtol, is_hermitian):
+    return op(hermitian(a) if is_hermitian else a, atol, rtol, is_hermitian)[0]
+
+
 def cases(dtype: torch.dtype) -> Iterator[Case]:
     """Calls with matrices of `dtype`."""
 
@@ -125,6 +154,15 @@ def cases(dtype: torch.dtype) -> Iterator[Case]:
         yield Case("lu_factor_ex", (r(*shape),), _first)
         yield Case("qr", (r(*shape), False), _plain)
         yield Case("qr", (r(2, *shape), shape[0] <= shape[1]), _plain)
+        yield Case("svd", (r(*shape), False), _of_vectors)
+    yield Case("svd", (r(2, 3, 2), True), _of_vectors)
+    yield Case("svdvals", (r(2, 3),), _first)
+    yield Case("eigh", (hermitian(r(2, 3, 3)), True), _of_vectors)
+    yield Case("eigvalsh", (hermitian(r(3, 3)), False), _hermitian_first(1))
+    for matrix, least in ((r(2, 3), 0.0), (r(3, 1) @ r(1, 2), 0.01)):  # of full rank, and of one value
+        bound = torch.tensor(least).double()
+        yield Case("pinv", (matrix, bound, bound / 3, False), _pseudoinverse)
+    yield Case("pinv", (hermitian(r(3, 3)), bound, bound / 3, True), _pseudoinverse)
     packed, pivots, _ = torch.linalg.lu_factor_ex(r(2, 2))
     yield Case("interchanged", (r(2, 3), pivots, True), _plain)
     yield Case("lu_inverse", (packed, pivots), _plain)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import torch
 from torch_cases import random, spd
 
-__all__ = ["DTYPES", "NAMES", "REFUSED", "calls", "rectangular_calls", "reflector_calls", "theirs"]
+__all__ = [
+    "DTYPES", "NAMES", "REFUSED", "calls", "rectangular_calls", "reflector_calls", "spectral_calls", "theirs",
+    "without_phases",
+]  # fmt: skip
 
 DTYPES = [torch.float32, torch.float64, torch.complex64, torch.complex128]
 #: Where PyTorch has a function that `torch.linalg` has not.
 OUTSIDE = {"cholesky_solve", "cholesky_inverse", "geqrf", "logdet", "ormqr"}
 NAMES = [
-    "cholesky", "cholesky_ex", "cholesky_inverse", "cholesky_solve", "det", "inv", "inv_ex", "logdet",
-    "lstsq", "lu_factor", "lu_factor_ex", "lu_solve", "qr", "slogdet", "solve", "solve_ex",
-    "solve_triangular",
+    "cholesky", "cholesky_ex", "cholesky_inverse", "cholesky_solve", "det", "eigh", "eigvalsh",
+    "inv", "inv_ex", "logdet", "lstsq", "lu_factor", "lu_factor_ex", "lu_solve", "matrix_rank", "pinv", "qr",
+    "slogdet", "solve", "solve_ex", "solve_triangular", "svd", "svdvals",
 ]  # fmt: skip
 
 
@@ -78,6 +81,38 @@ def reflector_calls(dtype, batch, n, k):
             yield "ormqr", (factors[..., :columns], tau, row), {"left": False, "transpose": transpose}
 
 
+def spectral_calls(dtype, batch, n, k):
+    """Arguments of eigenvalues, singular values and what is made of them."""
+    a, p = random(dtype, *batch, n, n), spd(dtype, *batch, n, n)
+    for uplo in ("L", "U"):
+        yield "eigh", (a, uplo), {}
+        yield "eigvalsh", (a.mT.contiguous().mT, uplo), {}
+    for name in ("pinv", "matrix_rank") if p.numel() else ():
+        yield name, (p,), {"hermitian": True}
+    for shape in ((n, n), (n, n + 2), (n + 3, n)):
+        rectangle = random(dtype, *batch, *shape) + 4 * torch.eye(*shape, dtype=dtype)
+        for full in (False, True):
+            yield "svd", (rectangle, full), {}
+        yield "svdvals", (rectangle,), {}
+        if rectangle.numel():
+            yield "pinv", (rectangle,), {"atol": torch.full(batch, 2.0), "rtol": torch.tensor(0.1)}
+            yield "pinv", (rectangle, 0.3), {}
+            yield "pinv", (rectangle,), {"atol": 0.1}
+            yield "matrix_rank", (rectangle,), {}
+            yield "matrix_rank", (rectangle, 3.0), {}
+            yield "matrix_rank", (rectangle,), {"rtol": torch.full(batch, 0.4)}
+
+
+def without_phases(name, result):
+    """Results as they are compared: vectors by what determines them but for phases."""
+    if name not in ("eigh", "svd"):
+        return tuple(result) if isinstance(result, tuple) else (result,)
+    u, values, right = result if name == "svd" else (result[1], result[0], result[1].mH)
+    k = values.shape[-1]
+    product = u[..., :k] * values[..., None, :] @ right[..., :k, :]
+    return values, product, u.mH @ u, right @ right.mH
+
+
 A = torch.eye(3)
 REFUSED = {
     "cholesky of integers": ("cholesky", (torch.eye(3, dtype=torch.int64),), {}),
@@ -112,5 +147,17 @@ REFUSED = {
     "householder_product of more factors": ("householder_product", (A[:, :2], A[0]), {}),
     "ormqr of other rows": ("ormqr", (A, A[0], A[:2]), {}),
     "ormqr of another dtype": ("ormqr", (A, A[0], A.double()), {}),
+    "eigh of a rectangle": ("eigh", (A[:2],), {}),
+    "eigh of a vector": ("eigh", (A[0],), {}),
+    "eigh of integers": ("eigh", (torch.eye(3, dtype=torch.int64),), {}),
+    "eigh of no triangle": ("eigh", (A, "X"), {}),
+    "eigvalsh of half": ("eigvalsh", (A.half(),), {}),
+    "svd of a vector": ("svd", (A[0],), {}),
+    "svd of half": ("svd", (A.half(),), {}),
+    "svd by no driver": ("svd", (A,), {"driver": "gesvx"}),
+    "svdvals of integers": ("svdvals", (torch.eye(3, dtype=torch.int64),), {}),
+    "pinv of a vector": ("pinv", (A[0],), {}),
+    "pinv of a Hermitian rectangle": ("pinv", (A[:2],), {"hermitian": True}),
+    "matrix_rank of a vector": ("matrix_rank", (A[0],), {}),
     "slogdet of integers": ("slogdet", (torch.eye(3, dtype=torch.int64),), {}),
 }

@@ -46,6 +46,12 @@ class Arrays:
         """Whether elements are complex."""
         raise NotImplementedError
 
+    def check_phases(self, name: str, diagonal: Any) -> None:
+        """Raise RuntimeError where a loss depends on phases of vectors, if the framework looks.
+
+        It does not where the imaginary parts of `diagonal` are near zero.
+        """
+
     def adjoint(self, x: Any) -> Any:
         """Return conjugate transposes."""
         return x.mT.conj()

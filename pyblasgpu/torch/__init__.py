@@ -22,6 +22,7 @@ from .linalg_cholesky import (
     inv_quad_logdet,
     solve_triangular,
 )
+from .linalg_eigen import eigh, eigvalsh, matrix_rank, pinv, svd, svdvals
 from .linalg_lu import det, inv, inv_ex, logdet, lu_factor, lu_factor_ex, lu_solve, slogdet, solve, solve_ex
 from .linalg_qr import lstsq, qr
 
@@ -31,6 +32,8 @@ __all__ = [
     "cholesky_inverse",
     "cholesky_solve",
     "det",
+    "eigh",
+    "eigvalsh",
     "gemm",
     "gemmtr",
     "hemm",
@@ -43,11 +46,15 @@ __all__ = [
     "lu_factor",
     "lu_factor_ex",
     "lu_solve",
+    "matrix_rank",
+    "pinv",
     "qr",
     "slogdet",
     "solve",
     "solve_ex",
     "solve_triangular",
+    "svd",
+    "svdvals",
     "symm",
     "syrk",
     "trmm",

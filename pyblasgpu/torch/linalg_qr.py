@@ -12,7 +12,7 @@ from torch import Tensor
 
 from .product_rows import gemm, trsm
 from .qr_rows import qr as qr_operator
-from .served import check_info, served, serves_system
+from .served import REALS, check_info, served, serves_system
 
 __all__ = ["lstsq", "qr"]
 
@@ -97,7 +97,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None)
     zeros = r.detach().diagonal(dim1=-2, dim2=-1) == 0
     info = torch.where(zeros.any(-1), zeros.int().argmax(-1) + 1, 0).int()
     check_info(info, "torch.linalg.lstsq", A)
-    residuals = A.new_empty(0, dtype=A.dtype.to_real())
+    residuals = A.new_empty(0, dtype=REALS[A.dtype])
     if m >= n:
         solution = trsm(r, gemm(q.mH, right, None, 1, 0, None), 1, True, False, False)
         if m > n:
@@ -105,6 +105,6 @@ def lstsq(A: Tensor, B: Tensor, rcond: Any = None, *, driver: str | None = None)
     else:
         solution = gemm(q, trsm(r.mH, right, 1, True, True, False), None, 1, 0, None)
     solution = solution[..., 0] if is_vector else solution
-    values = A.new_empty(0, dtype=A.dtype.to_real())
+    values = A.new_empty(0, dtype=REALS[A.dtype])
     rank = torch.empty(0, dtype=torch.int64, device=A.device)
     return torch.return_types.linalg_lstsq((solution, residuals, rank, values))

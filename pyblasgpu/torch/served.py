@@ -7,16 +7,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["check_info", "refusal", "served", "serves_system"]
+__all__ = ["LETTERS", "REALS", "check_info", "refusal", "served", "serves_system"]
 
-_DTYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
+#: Letters of the dtypes.
+LETTERS = {torch.float32: "s", torch.float64: "d", torch.complex64: "c", torch.complex128: "z"}
+#: Dtypes of their real numbers, for code that Dynamo traces.
+REALS = {dtype: dtype.to_real() for dtype in LETTERS}
 
 
 def refusal(a: Any, b: Any = None, left: bool = True, square: bool = True) -> str | None:
     """Return why the operators do not take `a`, and `b` at this side of it; None if they do."""
     if not isinstance(a, Tensor) or a.ndim < 2 or (square and a.shape[-1] != a.shape[-2]):
         return "shape"
-    if a.dtype not in _DTYPES:
+    if a.dtype not in LETTERS:
         return "dtype"
     if a.device.type not in ("cpu", "cuda") or a.layout != torch.strided:
         return "device or layout"

@@ -5,12 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import _C, Tensor
 
 from ..operators.arrays import Arrays
 from .memory import adjoint
 
 __all__ = ["COMPUTED", "TENSORS"]
+
+#: PyTorch's errors about losses that depend on phases.
+_PHASES = {
+    "linalg_eigh_backward": (
+        "The eigenvectors in the complex case are specified up to multiplication by e^{i phi}. The specified "
+        "loss function depends on this quantity, so it is ill-defined."
+    ),
+    "svd_backward": (
+        "The singular vectors in the complex case are specified up to multiplication by e^{i phi}. The "
+        "specified loss function depends on this phase term, making it ill-defined."
+    ),
+}
 
 
 class Tensors(Arrays):
@@ -42,6 +54,12 @@ class Tensors(Arrays):
 
     def adjoint(self, x: Tensor) -> Tensor:
         return x.mH
+
+    def check_phases(self, name: str, diagonal: Tensor) -> None:
+        if type(diagonal) is not Tensor or not diagonal.is_complex() or _C._are_functorch_transforms_active():
+            return  # it has no values yet
+        if diagonal.detach().imag.abs().gt(1e-2).any():
+            raise RuntimeError(f"{name}: {_PHASES[name]}")
 
 
 class _Computed(Tensors):

@@ -8,7 +8,16 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch_cases import hermitian, random, spd
-from torch_linalg_calls import DTYPES, NAMES, REFUSED, calls, rectangular_calls, theirs
+from torch_linalg_calls import (
+    DTYPES,
+    NAMES,
+    REFUSED,
+    calls,
+    rectangular_calls,
+    spectral_calls,
+    theirs,
+    without_phases,
+)
 
 import pyblasgpu
 import pyblasgpu.torch as ours
@@ -21,15 +30,17 @@ from pyblasgpu.torch import cholesky_rows
     ("batch", "n", "k"), [((), 5, 3), ((2, 3), 4, 1), ((0,), 3, 2), ((2,), 0, 2), ((), 3, 0)]
 )
 def test_results_are_pytorchs(dtype, batch, n, k):
-    every = *calls(dtype, batch, n, k), *rectangular_calls(dtype, batch, n, k)
-    for name, args, flags in every:
+    for name, args, flags in (
+        each for group in (calls, rectangular_calls, spectral_calls) for each in group(dtype, batch, n, k)
+    ):
         found, expected = getattr(ours, name)(*args, **flags), theirs(name)(*args, **flags)
         pairs = [(found, expected)]
         if isinstance(expected, tuple):
             assert type(found) is type(expected)
-            pairs = list(zip(found, expected))
-        for one, other in pairs:
+            pairs = list(zip(found, expected, strict=True))
+        for one, other in zip(*(without_phases(name, each) for each in (found, expected)), strict=True):
             torch.testing.assert_close(one, other, msg=f"{name} {flags}: {one} {other}")
+        for one, other in pairs:
             # PyTorch's are not of matrices for a stack of vectors, and swapped by lazy conjugates; our lstsq
             # ends in a product
             is_vector = name.startswith("solve") and args[1].shape == args[0].shape[:-1]
@@ -42,7 +53,7 @@ def test_signatures_are_pytorchs(name):
     """Each parameter of ours is one of PyTorch's, as its documentation begins."""
     documented = theirs(name).__doc__.split(")")[0]
     for parameter in list(inspect.signature(getattr(ours, name)).parameters)[1:]:
-        assert parameter in documented or parameter in ("L",), (parameter, documented)
+        assert parameter in documented or parameter in ("L", "rcond", "tol"), (parameter, documented)
 
 
 @pytest.mark.parametrize("call", [call for call, (name, *_) in REFUSED.items() if name in NAMES])
@@ -73,6 +84,12 @@ GRADIENTS = {
     "qr of a wide matrix": (lambda f, p, b: f.qr(p[..., :20, :])[1] @ b),
     "lstsq": (lambda f, p, b: f.lstsq(p[..., :20], b.expand(2, 27, 3), driver="gels")[0]),
     "lstsq of a wide matrix": (lambda f, p, b: f.lstsq(p[:, :20], b[:20].expand(2, 20, 3), driver="gels")[0]),
+    "eigh": (lambda f, p, b: f.eigh(p)[1].abs() @ b.abs()),
+    "eigvalsh": (lambda f, p, b: f.eigvalsh(p, "U")[..., None] * b),
+    "svd": (lambda f, p, b: f.svd(p[..., :20])[0][..., :20].abs() @ b[:20].abs()),
+    "svd of a wide matrix": (lambda f, p, b: f.svd(p[..., :20, :], False)[2].abs() @ b.abs()),
+    "svdvals": (lambda f, p, b: f.svdvals(p[..., :20, :])[..., None] * b[:20]),
+    "pinv": (lambda f, p, b: f.pinv(p[..., :20]) @ b),
     "residuals": (lambda f, p, b: f.lstsq(p[..., :20], b.expand(2, 27, 3), driver="gels")[1]),
 }
 
@@ -189,6 +206,55 @@ def test_inv_quad_logdet_is_its_parts(dtype, batch, right):
         for q, d in (found, expected)
     ]
     torch.testing.assert_close(*grads)
+
+
+EQUAL = {
+    "eigvalsh": lambda f, a: f.eigvalsh(a),
+    "eigenvalues": lambda f, a: f.eigh(a)[0],
+    "svdvals": lambda f, a: f.svdvals(a),
+    "singular values": lambda f, a: f.svd(a)[1],
+    "pinv": lambda f, a: f.pinv(a),
+    "pinv, hermitian": lambda f, a: f.pinv(a, hermitian=True),
+    "eigenvectors": lambda f, a: f.eigh(a)[1],
+    "singular vectors": lambda f, a: f.svd(a)[0],
+}
+
+
+@pytest.mark.parametrize("name", EQUAL)
+def test_gradients_of_equal_values_are_pytorchs(name):
+    """They are finite but for vectors."""
+    a, grads = torch.diag(torch.tensor([2.0, 2.0, 1.0, 0.0], dtype=torch.float64)), []
+    weights = torch.arange(1.0, 17).reshape(4, 4).double()
+    for library in (ours, torch.linalg):
+        x = a.clone().requires_grad_()
+        result = EQUAL[name](library, x)
+        (result * weights[: result.shape[0] if result.ndim > 1 else 0]).sum().backward()
+        grads.append(x.grad)
+    assert grads[0].isfinite().all() == ("vectors" not in name)
+    if "vectors" not in name:
+        torch.testing.assert_close(*grads)
+
+
+@pytest.mark.parametrize("name", ["eigh", "svd"])
+def test_losses_that_depend_on_phases_have_no_gradient(name):
+    a, errors = random(torch.complex128, 4, 4), []
+    for library in (ours, torch.linalg):
+        x = a.clone().requires_grad_()
+        with pytest.raises(RuntimeError) as error:
+            getattr(library, name)(x)[1 if name == "eigh" else 0].real.sum().backward()
+        errors.append(str(error.value))
+    assert errors[0] == errors[1]
+
+
+@pytest.mark.parametrize("name", ["eigh", "eigvalsh", "svd", "svdvals", "pinv", "matrix_rank"])
+def test_matrices_that_are_not_finite_are_errors(name):
+    a = torch.stack([torch.eye(3), torch.full((3, 3), torch.nan)])
+    errors = []
+    for library in (ours, torch.linalg):
+        with pytest.raises(torch.linalg.LinAlgError) as error:
+            getattr(library, name)(a)
+        errors.append(str(error.value).partition(" (error code")[0])
+    assert errors[0] == errors[1]
 
 
 def test_inv_quad_logdet_refuses():

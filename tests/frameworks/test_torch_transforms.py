@@ -35,7 +35,15 @@ def lu(x, y):
     return sum(part.sum() for part in parts) + ours.cholesky_ex(a @ a.mT).L.sum()
 
 
-PROGRAMS = [likelihood, level3, lu]
+def spectra(x, y):
+    k = (x - y.mT).cos() + torch.arange(len(x), dtype=x.dtype).diag()
+    w, v = ours.eigh(k + k.mT)
+    inverse = ours.pinv(torch.cat([k, y], -1))
+    values = ours.svdvals(inverse), ours.eigvalsh(inverse.mT @ inverse), ours.svd(k)[1]
+    return (w @ v.square()).cos().sum() + sum(each.sqrt().sum() for each in values)
+
+
+PROGRAMS = [likelihood, level3, lu, spectra]
 
 
 def inputs():
@@ -108,6 +116,10 @@ def test_fake_tensors_have_the_strides_of_results():
             ours.trmm(a, b),
             ours.det(a),
             ours.syrk(b),
+            *ours.eigh(a),
+            *ours.svd(b),
+            ours.svdvals(b),
+            ours.pinv(b),
         )
 
     for dtype in (torch.float32, torch.complex128):

@@ -51,9 +51,7 @@ def test_results_are_those_of_the_processor(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in cases.FREE_CASES if name.startswith("float64")])
 def test_opcheck(name: str) -> None:
     case = cases.FREE_CASES[name]
-    differentiable = {id(tensor) for tensor in case.function()[1]}
-    args = [arg.cuda().requires_grad_() if id(arg) in differentiable else on_card(arg) for arg in case.args]
-    torch.library.opcheck(getattr(torch.ops.pyblasgpu, case.name).default, tuple(args))
+    torch.library.opcheck(getattr(torch.ops.pyblasgpu, case.name).default, case.checked_args(on_card))
 
 
 PROGRAMS: dict[str, Callable[[Any, Any, Any], Any]] = {

@@ -54,7 +54,7 @@ def svd_on_device(
     routine, device = routine_module("lapack.gesdd"), library_of(matrix).device(matrix)
     if k and not routine.serves(m, n, wanted, device, vectors=vectors):
         what = f"a has shape {tuple(matrix.shape)}"
-        raise NotImplementedError(routine.refusal(name, what, m, n, wanted, device, vectors))
+        raise NotImplementedError(routine.refusal(name, what, wanted, device, vectors))
     call, source = factor_call(name, dtype, {}, "a", matrix, 0)
     counts = _counts(m, n, wanted, full, vectors)
     _, info, *found = run_by_row(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import bisect
+
 from ...gpu.device import current
 from ...operands import Operand
 from ...types import Dtype
 from ..launch_list import LaunchList, cached_launch_list
 from . import svd_batched
 
-__all__ = ["emit", "launch_list", "refusal", "serves"]
+__all__ = ["emit", "launch_list", "max_extent", "refusal", "serves"]
+
+_LIMIT = 4096  # beyond which no kernel has a lesser extent
 
 
 def serves(rows: int, cols: int, dtype: Dtype, device: int, *, vectors: bool) -> bool:
@@ -16,10 +20,14 @@ def serves(rows: int, cols: int, dtype: Dtype, device: int, *, vectors: bool) ->
     return svd_batched.serves(rows, cols, dtype, current(device), vectors=vectors)
 
 
-def refusal(name: str, what: str, rows: int, cols: int, dtype: Dtype, device: int, vectors: bool) -> str:
-    """The text of an error: `what` names an argument of this shape, for which there is no kernel."""
-    orders = range(min(rows, cols), 0, -1)
-    largest = next(n for n in orders if n == 1 or serves(n, n, dtype, device, vectors=vectors))
+def max_extent(dtype: Dtype, device: int, *, vectors: bool) -> int:
+    """Return the largest lesser extent of matrices of a dtype for which there is a kernel on a device."""
+    return bisect(range(1, _LIMIT), False, key=lambda n: not serves(n, n, dtype, device, vectors=vectors))
+
+
+def refusal(name: str, what: str, dtype: Dtype, device: int, vectors: bool) -> str:
+    """The text of an error: `what` names an argument of a shape for which there is no kernel."""
+    largest = max_extent(dtype, device, vectors=vectors)
     with_vectors = " with vectors" if vectors else ""
     return (
         f"{name}: {what}; singular values of {dtype.name}{with_vectors} are computed on a device where the "
@@ -53,7 +61,7 @@ def launch_list(
         return None
     if not serves(m, n, a.dtype, a.device, vectors=vectors):
         what = f"a is {m} by {n}"
-        raise NotImplementedError(refusal("gesdd", what, m, n, a.dtype, a.device, vectors))
+        raise NotImplementedError(refusal("gesdd", what, a.dtype, a.device, vectors))
     return cached_launch_list(emit, (info, s, u, vh, a), (vectors,))
 
 
