@@ -36,7 +36,7 @@ def without_waiting() -> Iterator[None]:
 def test_results_are_those_of_the_processor(name: str) -> None:
     case = cases.CASES[name]
     op = getattr(torch.ops.pyblasgpu, case.name).default
-    if case.name == "inv_quad_logdet_backward":
+    if case.name in ("eigh", "svd", "inv_quad_logdet_backward"):  # vectors have any phases
         function, tensors = case.function()
         found, expected = function(*map(on_card, tensors)), function(*tensors)
     else:
@@ -45,7 +45,7 @@ def test_results_are_those_of_the_processor(name: str) -> None:
     for one, other in pairs:
         if case.name != "inv_quad_logdet" or one.ndim < 2:  # the factor's other triangle holds anything
             torch.testing.assert_close(one.cpu(), other)
-        assert one.stride() == other.stride()
+        assert case.name in ("eigh", "svd") or one.stride() == other.stride()
 
 
 @pytest.mark.parametrize("name", [name for name in cases.FREE_CASES if name.startswith("float64")])
@@ -74,6 +74,35 @@ def test_gradients_are_pytorchs(name: str, batch: tuple[int, ...], n: int, dtype
         PROGRAMS[name](library, one, other).abs().sum().backward()
         grads.append((cases.hermitian(one.grad), other.grad))
     torch.testing.assert_close(*grads)
+
+
+SPECTRA: dict[str, Callable[[Any, Any], Any]] = {
+    "eigh": lambda f, p: f.eigh(p)[1].abs(),
+    "eigvalsh": lambda f, p: f.eigvalsh(p, "U"),
+    "svd": lambda f, p: f.svd(p[..., 2:], False)[0].abs(),
+    "svd of wide matrices": lambda f, p: f.svd(p[..., 2:, :])[2][..., :-2, :].abs(),
+    "svdvals": lambda f, p: f.svdvals(p[..., 2:]),
+    "pinv": lambda f, p: f.pinv(p[..., 2:]),
+    "pinv of Hermitian matrices": lambda f, p: f.pinv(p, hermitian=True),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
+@pytest.mark.parametrize(("batch", "n"), [((50,), 8), ((3,), 60), ((2,), 150), ((), 300)])
+@pytest.mark.parametrize("name", SPECTRA)
+def test_spectra_and_their_gradients_are_pytorchs(
+    name: str, batch: tuple[int, ...], n: int, dtype: Any
+) -> None:
+    """By this library's kernels, and from some order on by PyTorch's."""
+    steps = torch.arange(n, dtype=torch.float64).diag()
+    p = (cases.spd(dtype, *batch, n, n) / n + steps).cuda()
+    results = []
+    for library in (ours, torch.linalg):
+        x = p.clone().requires_grad_()
+        found = SPECTRA[name](library, x)
+        found.abs().pow(4).sum().backward()
+        results.append((found.detach(), cases.hermitian(x.grad)))
+    torch.testing.assert_close(*results, rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
