@@ -250,7 +250,6 @@ _LEVEL_3 = (
         launches=".routines.level3.trsm",
         cpu=".cpu.scipy.level3:trsm",
         tasks="trsm",
-        reads_source=False,
         bound=f"{_BOUNDS}:trsm_error",
     ),
     _SYMM,

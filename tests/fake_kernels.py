@@ -330,7 +330,14 @@ class FakeKernel:
             b[:, row] = (b[:, row].astype(wide) / t[:, row, row, None]).astype(b.dtype)
             b[:, row + 1 :] -= t[:, row + 1 :, row, None] * b[:, row, None]
 
-    trsm_mma = trsm_small = trsm_fma
+    trsm_mma = trsm_fma
+
+    def trsm_small(self, grid, pointers, numbers, alpha):
+        n, r, options, *steps, t_step, b_step, x_step = numbers
+        b = self.view(pointers[1], n, r, *steps[2:4], grid[2], b_step).copy()
+        t, x = self._leaf(grid, pointers[::2], (n, r, options, *steps[:2], *steps[4:], t_step, x_step))
+        x[...] = b
+        self._solve(t, x, alpha)
 
     def trsv(self, grid, pointers, numbers, alpha):
         n, r, options, *steps = numbers

@@ -81,16 +81,18 @@ class Routines:
         assert not c.conj
         cpu().gemm(alpha, elements(a), elements(b), beta, elements(c), NO, NO)
 
-    def trmm(self, alpha, a, *source_and_target, side, uplo, diag):
-        *source, b, stream = source_and_target
-        self.calls.append(("trmm", stream, b.batch))
+    def trmm(self, *arguments, **flags):
+        self._by_triangle("trmm", *arguments, **flags)
+
+    def trsm(self, *arguments, **flags):
+        self._by_triangle("trsm", *arguments, **flags)
+
+    def _by_triangle(self, name, alpha, a, *rest, side, uplo, diag):
+        *source, b, stream = rest
+        self.calls.append((name, stream, b.batch))
         if source:
             elements(b)[...] = elements(*source)
-        cpu().trmm(alpha, elements(a), elements(b), side, uplo, NO, diag)
-
-    def trsm(self, alpha, a, b, stream, *, side, uplo, diag):
-        self.calls.append(("trsm", stream, b.batch))
-        cpu().trsm(alpha, elements(a), elements(b), side, uplo, NO, diag)
+        getattr(cpu(), name)(alpha, elements(a), elements(b), side, uplo, NO, diag)
 
     def symm(self, alpha, a, b, beta, c, stream, *, side, uplo, hermitian):
         self.calls.append(("symm", stream, c.batch))

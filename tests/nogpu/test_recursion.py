@@ -206,9 +206,18 @@ def test_what_is_small_or_many_goes_to_the_kernel_of_small_triangles(
     if leaves and n > 32 and letter in "cz":
         leaves *= 2
     assert names.count("trsm_small") == leaves
+    kernels.launches.clear()
+    start, out = exact_triangular(case, t, x, alpha=1), np.full_like(b, np.nan)
+    operands = [fake_kernels.operand(each, dtype) for each in (t, start, out)]
+    launches = launch_list_of("trsm")(1, *operands, **options)
+    launches.run([each.pointer for each in operands], 1, stream=0)
+    np.testing.assert_array_equal(out, x)
+    copies = ["copy_scaled"] if names != ["trsm_small"] else []
+    assert [name for name, _, _ in kernels.launches] == copies + names
+    kernels.launches.clear()
     with override("trsm", 128):
         trsm(1, fake_kernels.operand(t, dtype), right, 0, **options)
-    assert "trsm_small" not in [name for name, _, _ in kernels.launches[len(names) :]]
+    assert "trsm_small" not in [name for name, _, _ in kernels.launches]
 
 
 # ------------------------------------------------------------------------------------------ TRMM by levels

@@ -47,7 +47,7 @@ MORE = {
     "lapack.syevd(q)[0]": 32,
     "lapack.gesdd(m)[1]": 40,
     "linalg.eigvalsh(p)": 30,
-    "linalg.eigvalsh(q, p)": 90,
+    "linalg.eigvalsh(q, p)": 95,  # 90 where the stand-ins of its steps are aligned
     "linalg.svdvals(k)": 30,
     "linalg.pinv(c)": 160,
     "linalg.pinvh(q)": 160,

@@ -30,18 +30,15 @@ def small(family, letter: str, stages: int = 2, slices: int = 1, depth: int = 4)
     return TrmmLeaf(letter, 8, 8, depth, 8, 4, slices, 1, 2 if letter != "z" else 1, 2, stages)
 
 
-def launch(kernels, config, t, b, variant, alpha, batch=1):
+def launch(kernels, config, t, b, variant, alpha, batch=1, out=None):
+    """In place, or a small triangle into `out`."""
     n, r = b.shape[-2:]
-    t_steps, b_steps = strides(t), strides(b)
-    lead = (t_steps[0], b_steps[0]) if t.ndim == 3 else (0, 0)
-    run(
-        variant.source(kernels, config),
-        config.grid(r),
-        (t, b),
-        (n, r, variant.options, *t_steps[-2:], *b_steps[-2:], *lead),
-        (alpha,),
-        batch,
-    )
+    arrays = (t, b, b if out is None else out) if isinstance(config, TrsmSmall) else (t, b)
+    steps = [strides(each) for each in arrays]
+    matrix_steps = [step for each in steps for step in each[-2:]]
+    lead = [each[0] if each[2:] else 0 for each in steps]
+    integers_ = n, r, variant.options, *matrix_steps, *lead
+    run(variant.source(kernels, config), config.grid(r), arrays, integers_, (alpha,), batch)
 
 
 def check(
@@ -59,8 +56,12 @@ def check(
     slices=1,
     depth=4,
     config=None,
+    apart=False,
 ):
-    """Run the leaf on integers, NaN where it must not read, between fences; compare with ``==``."""
+    """Run the leaf on integers, NaN where it must not read, between fences; compare with ``==``.
+
+    `apart`: into NaN in the other order.
+    """
     dtype, rng = DTYPES[letter], np.random.default_rng(n + 100 * r)
     case = TriangularCase(dtype, n, r, trans=Trans.NO, diag=Diag.UNIT if unit else Diag.NON_UNIT, alpha=2)
     t = triangle(rng, case, batch_shape=(batch,))
@@ -74,9 +75,13 @@ def check(
     b, unharmed = fenced(start, "F" if b_by_rows else "C")
     variant = Variant(unit, conj, t_by_rows, b_by_rows)
     config = config or small(family, letter, stages, slices, depth)
-    launch(kernels or FAMILIES[family][0], config, t, b, variant, alpha, batch)
-    assert np.array_equal(b, expected)
+    out = b
+    if apart:
+        out, unharmed = fenced(np.full_like(start, np.nan), "C" if b_by_rows else "F")
+    launch(kernels or FAMILIES[family][0], config, t, b, variant, alpha, batch, out)
+    assert np.array_equal(out, expected)
     assert unharmed()
+    assert not apart or np.array_equal(b, start)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -105,6 +110,11 @@ def test_small_triangles_of_every_order(letter, n, r):
         fitting = config.specialize(n, r)
         assert n <= fitting.ORDER < max(2 * n, 9)
         check("small", letter, n, r, conj=letter in "cz", t_by_rows=n % 2 == 0, batch=2, config=fitting)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_small_triangles_into_another_matrix(letter):
+    check("small", letter, 21, 40, conj=letter in "cz", batch=2, apart=True)
 
 
 @pytest.mark.parametrize("letter", DTYPES)

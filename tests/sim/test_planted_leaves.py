@@ -117,6 +117,8 @@ DEFECTS = [
     ("trsm.small", "1, config.ld, triangular", "1, ORDER, triangular", leaf("small")),
     ("trsm.small", "config.vector, LD)", "config.vector)", leaf("small")),
     ("trsm.small", "stride_b + col0 * b_cs", "stride_b", leaf("small", r=40)),
+    ("trsm.small", "stride_x + col0 * x_cs", "stride_x", leaf("small", r=40, apart=True)),
+    ("trsm.small", "x, panel, x_rs, x_cs", "x, panel, b_rs, b_cs", leaf("small", apart=True)),
     ("trsm.small", "batch * stride_t", "batch * stride_b", leaf("small", batch=2)),
     ("trsm.small", "offset(panel, t * REALS)", "offset(panel, t)", leaf("small", "z")),
     ("trsm.small", "sign * (alpha * im + alpha_i * re)", "alpha * im + alpha_i * re", leaf("small", "c", conj=True)),

@@ -1,4 +1,4 @@
-"""A sweep over one panel of columns of B, in place: all of `trmm_leaf`, and part of `trsm_small`.
+"""A sweep over one panel of columns of B, in place: all of `trmm_leaf`, and part of the leaves of TRSM.
 
 T is lower triangular (n x n), B has n rows. A block of threads owns BLK_N columns of B for the whole
 kernel, so that blocks need not wait for each other. It computes the block rows of B, BLK_M high; at each it

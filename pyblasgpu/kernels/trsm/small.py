@@ -1,8 +1,9 @@
-"""``trsm_small``: T X = alpha * B in place for small triangles, of a batch as a rule: a thread a column of B.
+"""``trsm_small``: T X = alpha * B for small triangles, of a batch as a rule: a thread a column of B.
 
 A triangle of a few dozen rows is too little for the tiles and stages of the other leaves. Here a block has
 all of T in shared memory, and each thread one column of B in registers, from the first row to the last. B
-passes through shared memory on its way, so that neighbours in memory are read and written together.
+passes through shared memory on its way, so that neighbours in memory are read and written together. X
+may be B.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ...gpu.backend import cuda, device_function, ptx
 from ...gpu.build.compile import KernelSource
 from ..common.kernel_config import KernelConfig
 from ..common.options import CONJUGATE, UNIT
+from ..common.parameters import parameters
 from ..common.substitution import (
     column_reader,
     column_writer,
@@ -24,11 +26,17 @@ from ..common.substitution import (
     panel_writer,
     steps,
 )
-from ..common.triangle_panel import block_copier, panel_source
+from ..common.triangle_panel import block_copier
 
 __all__ = ["STEM", "TrsmSmall", "source"]
 
 STEM = "trsm_small"
+PARAMETERS = parameters(
+    "pointer: tri, b, x",
+    "int32: n, r, options",
+    "int64: t_rs, t_cs, b_rs, b_cs, x_rs, x_cs, stride_t, stride_b, stride_x",
+    "real: alpha, alpha_i",
+)
 ORDERS = (8, 16, 32, 64)  # of T, to which smaller ones are filled up
 COLUMN_REALS = (
     64  # of a column in registers: twice as many take four times the instructions, too many to be cached
@@ -125,10 +133,20 @@ class TrsmSmall(KernelConfig):
 
 
 def source(config: TrsmSmall, conj: bool = False, t_by_rows: bool = False) -> KernelSource:
-    """The one kernel of `config`, for n <= ORDER and any T; parameters and grid as in
-    `triangle_panel.panel_source`.
+    """The one kernel of `config`, for n <= ORDER and any T.
+
+    Kernel parameters
+    -----------------
+    tri, b, x: pointer, T, B and X
+    n, r: int32, order of T, columns of B
+    options: int32, whether T is conjugated, whether its diagonal is one and not read (`options`)
+    t_rs, t_cs, b_rs, b_cs, x_rs, x_cs: int64, row and column stride of T, of B, of X (elements)
+    stride_t, stride_b, stride_x: int64, batch strides (elements)
+    alpha, alpha_i: real, parts of alpha
+
+    Grid: x ``config.grid(r)``, z the batch.
     """
-    return panel_source(config, {}, _build, reads_before_wait=(0,))
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config), reads_before_wait=(0,))
 
 
 def _solver(config: TrsmSmall):
@@ -176,15 +194,19 @@ def _build(config: TrsmSmall):
     commit, wait_all = ptx.commit_async, ptx.wait_async(0)
     invert = diagonal_inverter(facts, ORDER, config.ld + 1)
     solve = _solver(config)
-    write_b = panel_writer(REALS, ORDER, BLK_N, ROW * REALS, config.threads)
+    write_x = panel_writer(REALS, ORDER, BLK_N, ROW * REALS, config.threads)
 
-    def trsm_small(tri, b, n, r, options, t_rs, t_cs, b_rs, b_cs, stride_t, stride_b, alpha, alpha_i):
+    def trsm_small(
+        tri, b, x, n, r, options, t_rs, t_cs, b_rs, b_cs, x_rs, x_cs, stride_t, stride_b, stride_x, alpha,
+        alpha_i,
+    ):  # fmt: skip
         # (1) the triangle and the columns of this block
         t = cuda.threadIdx.x
         col0, batch = cuda.blockIdx.x * BLK_N, int64(cuda.blockIdx.z)
         cols = r - col0
         tri = offset(tri, batch * stride_t * REALS)
         b = offset(b, (batch * stride_b + col0 * b_cs) * REALS)
+        x = offset(x, (batch * stride_x + col0 * x_cs) * REALS)
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
         inverse, panel = offset(shared, INVERSE), offset(shared, PANEL)
         column = cuda.local.array(COLUMN_REALS, real)
@@ -200,10 +222,10 @@ def _build(config: TrsmSmall):
         wait_all()
         cuda.syncthreads()
 
-        # (3) substitution, and back to B
+        # (3) substitution, and back to memory
         safe = cuda.syncthreads_and(invert(shared, inverse, t, n, unit))
         solve(column, offset(panel, t * REALS), shared, inverse, safe, unit, sign, alpha, alpha_i)
         cuda.syncthreads()
-        write_b(b, panel, b_rs, b_cs, t, n, cols, sign)
+        write_x(x, panel, x_rs, x_cs, t, n, cols, sign)
 
     return trsm_small

@@ -37,7 +37,7 @@ __all__ = [
     "emit_in_place",
     "emit_steps",
     "fused_operands",
-    "launch_list_in_place",
+    "launch_list_of_triangle",
     "leaf_emitter",
     "leaf_orders",
     "lower_leaf",
@@ -167,33 +167,44 @@ class Recurrence(NamedTuple):
     update: Callable
 
 
-def launch_list_in_place(
-    emit: Callable[..., None], alpha: Any, t: Operand, b: Operand, side: Side, uplo: Uplo, diag: Diag
+def launch_list_of_triangle(
+    emit: Callable[..., None],
+    emit_apart: Callable[..., None],
+    alpha: Any,
+    t: Operand,
+    b: Operand,
+    out: Operand | None,
+    *flags: Any,
 ) -> LaunchList | None:
-    """Return the launch list of ``emit(launches, t, b, side, uplo, diag)``, or of zeros where alpha is zero.
+    """Return the launch list of ``emit(launches, t, b, *flags)``, of zeros where alpha is zero, or of
+    ``emit_apart(launches, t, b, out, *flags)``.
 
     It serves operands of these layouts, and any alpha that is zero exactly if this one is. None where there
     is nothing to do.
 
     Parameters
     ----------
-    emit : callable
-        `emit` of TRMM or TRSM.
+    emit, emit_apart : callable
+        Those of TRMM or TRSM.
     alpha : number
-        alpha = 0 reads neither T nor B.
+        alpha = 0 reads neither T nor B; it is in place.
     t : Operand
         The triangle, n x n, op() applied as a view; only its `uplo` part is read, without its diagonal
         where `diag` is unit.
     b : Operand
         n x r (side left) or r x n, of the same dtype, batch and device; apart from `t`.
-    side, uplo, diag : Side, Uplo, Diag
-        `uplo` is meant after op().
+    out : Operand or None
+        As `b`, apart from both; None for a result in place of `b`.
+    flags : Side, Uplo, Diag
+        The triangle is meant after op().
     """
     if b.is_empty:
         return None
+    if out is not None:
+        return cached_launch_list(emit_apart, (t, b, out), flags)
     if alpha == 0:
         return cached_launch_list(_emit_zero, (t, b), ())
-    return cached_launch_list(emit, (t, b), (side, uplo, diag))
+    return cached_launch_list(emit, (t, b), flags)
 
 
 def _emit_zero(launches: LaunchList, t: Operand, b: Operand) -> None:

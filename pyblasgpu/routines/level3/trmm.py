@@ -16,14 +16,14 @@ from ...gpu.device import current
 from ...operands import Operand
 from ...types import Diag, Side, Uplo
 from ..copies import emit_copy
-from ..launch_list import ALPHA, LaunchList, cached_launch_list
+from ..launch_list import ALPHA, LaunchList
 from . import trmm_by_levels, trmm_fused, trmm_tensor
 from .triangular import (
     Recurrence,
     TriangularSystem,
     emit_in_place,
     emit_steps,
-    launch_list_in_place,
+    launch_list_of_triangle,
     leaf_emitter,
     leaf_orders,
     lower_leaf,
@@ -36,12 +36,8 @@ __all__ = ["emit", "launch_list"]
 def launch_list(
     alpha, t: Operand, b: Operand, out: Operand | None = None, *, side: Side, uplo: Uplo, diag: Diag
 ) -> LaunchList | None:
-    """Return the launch list, in place of `b` or into an `out` of its shape; see
-    `triangular.launch_list_in_place`. alpha is not zero where there is an `out`.
-    """
-    if out is None:
-        return launch_list_in_place(emit, alpha, t, b, side, uplo, diag)
-    return None if out.is_empty else cached_launch_list(emit_apart, (t, b, out), (side, uplo, diag))
+    """Return the launch list; see `triangular.launch_list_of_triangle`."""
+    return launch_list_of_triangle(emit, emit_apart, alpha, t, b, out, side, uplo, diag)
 
 
 def _leaf_alpha(first: int):

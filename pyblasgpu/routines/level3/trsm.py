@@ -1,7 +1,7 @@
-"""Solve T X = alpha B, or X T = alpha B, by substitution; X overwrites B.
+"""Solve T X = alpha B, or X T = alpha B, by substitution; X may overwrite B.
 
-That is a recursion, which ends in leaves, of which small triangles have their own, or in triangles of which
-each is one launch; or all is one launch, with few right-hand sides of `trsv`, else of `trsm_fused`.
+That is a recursion in place, which ends in leaves, of which small triangles have their own, or in triangles
+of which each is one launch; or all is one launch, with few right-hand sides of `trsv`, else of `trsm_fused`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,13 @@ from ...database import RECURSION, TRSM_SMALL
 from ...dispatch.algorithms import TRSV, trsm_algorithm
 from ...dispatch.choose import select
 from ...dispatch.leaf import runs
+from ...dispatch.overrides import Algorithm, KernelChoice
 from ...gpu.device import current
+from ...kernels.common.options import options_of
+from ...kernels.registry import family_of
 from ...operands import Operand
 from ...types import Diag, Side, Uplo
+from ..copies import emit_copy, is_readable
 from ..launch_list import ALPHA, LaunchList
 from . import trsm_fused
 from .triangular import (
@@ -25,9 +29,10 @@ from .triangular import (
     TriangularSystem,
     emit_in_place,
     emit_steps,
-    launch_list_in_place,
+    launch_list_of_triangle,
     leaf_emitter,
     lower_leaf,
+    on_left,
     tuned_leaf,
 )
 
@@ -37,9 +42,11 @@ if TYPE_CHECKING:
 __all__ = ["emit", "launch_list"]
 
 
-def launch_list(alpha, t: Operand, b: Operand, *, side: Side, uplo: Uplo, diag: Diag) -> LaunchList | None:
-    """Return the launch list; see `triangular.launch_list_in_place`."""
-    return launch_list_in_place(emit, alpha, t, b, side, uplo, diag)
+def launch_list(
+    alpha, t: Operand, b: Operand, out: Operand | None = None, *, side: Side, uplo: Uplo, diag: Diag
+) -> LaunchList | None:
+    """Return the launch list; see `triangular.launch_list_of_triangle`."""
+    return launch_list_of_triangle(emit, emit_apart, alpha, t, b, out, side, uplo, diag)
 
 
 def _leaf_alpha(first: int):
@@ -58,9 +65,25 @@ def emit(launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo, d
     emit_in_place(launches, t, b, side, uplo, partial(_emit_solution, launches, diag))
 
 
+def emit_apart(
+    launches: LaunchList, t: Operand, b: Operand, out: Operand, side: Side, uplo: Uplo, diag: Diag
+) -> None:
+    """Emit the whole call into `out`: one launch for small triangles, else `out` is a copy of B first."""
+    system, target = (on_left(t, each, side, uplo).lower for each in (b, out))
+    algorithm = _algorithm(launches, system.b)
+    small = _small(launches, system.b, algorithm) if all(map(is_readable, (t, b, out))) else None
+    if small and t.rows <= small.config.max_rows:
+        launches.choices += [algorithm, small]
+        _emit_small(launches, diag, small.config, system.t, system.b, ALPHA, target.b)
+    else:
+        emit_copy(launches, 1.0, b, out)
+        emit(launches, t, out, side, uplo, diag)
+
+
 def _emit_solution(launches: LaunchList, diag: Diag, system: TriangularSystem) -> None:
-    b, device = system.b, current(launches.device)
-    algorithm = trsm_algorithm(launches.dtype, b.rows, b.cols, b.batch, device)
+    b = system.b
+    algorithm = _algorithm(launches, b)
+    small = _small(launches, b, algorithm)
     fused = trsm_fused.plan(launches, system, algorithm)
     if fused:
         launches.choices.append(algorithm)
@@ -69,11 +92,10 @@ def _emit_solution(launches: LaunchList, diag: Diag, system: TriangularSystem) -
     elif algorithm.name == TRSV and _trsv().applies(b):
         launches.choices.append(algorithm)
         _trsv().emit(launches, system.lower.t, system.lower.b, diag)
-    elif algorithm.name == TRSM_SMALL and runs(TRSM_SMALL, device):
-        choice = select(TRSM_SMALL, launches.dtype, "", (b.rows, b.cols), device)
-        launches.choices += [algorithm, choice]
-        small = partial(_emit_small, launches, diag, choice.config)
-        emit_steps(launches, system, _RECURRENCE, choice.config.max_rows, lower_leaf(small))
+    elif small:
+        launches.choices += [algorithm, small]
+        solve_small = partial(_emit_small, launches, diag, small.config)
+        emit_steps(launches, system, _RECURRENCE, small.config.max_rows, lower_leaf(solve_small))
     else:
         launches.choices.append(replace(algorithm, name=RECURSION))
         config, stop = tuned_leaf(launches, b, _RECURRENCE)
@@ -88,6 +110,34 @@ def _trsv() -> ModuleType:
     return trsv
 
 
-def _emit_small(launches: LaunchList, diag: Diag, config: TrsmSmall, t: Operand, b: Operand, alpha) -> None:
-    """A leaf, by the Config that goes with its order."""
-    leaf_emitter(launches, t, b, diag, config.specialize(b.rows, b.cols))(t, b, alpha)
+def _algorithm(launches: LaunchList, b: Operand) -> Algorithm:
+    return trsm_algorithm(launches.dtype, b.rows, b.cols, b.batch, current(launches.device))
+
+
+def _small(launches: LaunchList, b: Operand, algorithm: Algorithm) -> KernelChoice | None:
+    """The Config of small triangles, where these are the algorithm, and the device has them."""
+    device = current(launches.device)
+    if algorithm.name != TRSM_SMALL or not runs(TRSM_SMALL, device):
+        return None
+    return select(TRSM_SMALL, launches.dtype, "", (b.rows, b.cols), device)
+
+
+def _emit_small(
+    launches: LaunchList,
+    diag: Diag,
+    config: TrsmSmall,
+    t: Operand,
+    b: Operand,
+    alpha,
+    x: Operand | None = None,
+) -> None:
+    """A leaf, by the Config that goes with its order; X is B by default."""
+    fitting, target = config.specialize(b.rows, b.cols), b if x is None else x
+    kernel = family_of(TRSM_SMALL).source(fitting, conj=t.conj, t_by_rows=t.by_rows)
+    options = options_of(conj=t.conj, unit=diag is Diag.UNIT)
+
+    def integers(*operands: Operand) -> tuple:
+        strides = (step for each in operands for step in (each.row_stride, each.col_stride))
+        return b.rows, b.cols, options, *strides, *(each.batch_stride for each in operands)
+
+    launches.emit(kernel, fitting.grid(b.cols), (t, b, target), integers, (alpha,))
