@@ -16,6 +16,7 @@ __version__ = "0.1.0.dev0"
 _NAMES = {
     "api.explain": "explain",
     "api.keyword.gemmtr": "gemmtr",
+    "api.keyword.grouped": "gemm_grouped",
     "api.keyword.level1": "asum axpy copy dot iamax nrm2 rot rotm scal swap",
     "api.keyword.level2": "gemv hemv symv",
     "api.keyword.level3": "gemm",

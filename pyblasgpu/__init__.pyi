@@ -3,7 +3,7 @@
 # fmt: off
 # ruff: noqa
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, overload
 from numpy.typing import NDArray
 
@@ -25,11 +25,11 @@ from .typing import (Array, ArrayLike, ArrayT, Backend, Devices, DiagFlag, MathM
 
 __version__: str
 __all__ = ["Handle", "__version__", "asum", "axpy", "backend_status", "blas", "copy", "dot", "errors",
-    "explain", "gemm", "gemmtr", "gemv", "ger", "hemm", "hemv", "her", "her2", "her2k", "herk", "iamax",
-    "lapack", "linalg", "nrm2", "override", "patch_cupy", "patch_report", "patch_scipy", "patch_torch",
-    "plan_gemm", "plan_trmm", "plan_trsm", "release_memory", "rot", "rotm", "scal", "set_math_mode",
-    "show_config", "swap", "symm", "symv", "syr", "syr2", "syr2k", "syrk", "trmm", "trmv", "trsm", "trsv",
-    "unpatch_cupy", "unpatch_scipy", "unpatch_torch", "use_devices"]
+    "explain", "gemm", "gemm_grouped", "gemmtr", "gemv", "ger", "hemm", "hemv", "her", "her2", "her2k",
+    "herk", "iamax", "lapack", "linalg", "nrm2", "override", "patch_cupy", "patch_report", "patch_scipy",
+    "patch_torch", "plan_gemm", "plan_trmm", "plan_trsm", "release_memory", "rot", "rotm", "scal",
+    "set_math_mode", "show_config", "swap", "symm", "symv", "syr", "syr2", "syr2k", "syrk", "trmm", "trmv",
+    "trsm", "trsv", "unpatch_cupy", "unpatch_scipy", "unpatch_torch", "use_devices"]
 
 def asum(
     x: Array | ArrayLike, *, out: Array | None = None, stream: Stream | None = None,
@@ -111,6 +111,20 @@ def gemm(
     devices: Devices | None = None, max_device_memory: int | None = None, blocking: bool,
     progress: Progress | None = None,
 ) -> NDArray[Any] | Handle[NDArray[Any]]: ...
+@overload
+def gemm_grouped(
+    a: Sequence[ArrayT], b: Sequence[ArrayT], *, alpha: Number | Sequence[Number] = 1,
+    beta: Number | Sequence[Number] = 0, out: Sequence[ArrayT] | None = None,
+    trans_a: TransFlag | Sequence[TransFlag] = "N", trans_b: TransFlag | Sequence[TransFlag] = "N",
+    stream: Stream | None = None, backend: Backend | None = None,
+) -> list[ArrayT]: ...
+@overload
+def gemm_grouped(
+    a: Sequence[ArrayLike], b: Sequence[ArrayLike], *, alpha: Number | Sequence[Number] = 1,
+    beta: Number | Sequence[Number] = 0, out: Sequence[NDArray[Any]] | None = None,
+    trans_a: TransFlag | Sequence[TransFlag] = "N", trans_b: TransFlag | Sequence[TransFlag] = "N",
+    stream: Stream | None = None, backend: Backend | None = None,
+) -> list[NDArray[Any]]: ...
 @overload
 def gemmtr(
     a: ArrayT, b: ArrayT, *, alpha: Number = 1, beta: Number = 0, lower: UploFlag = False,

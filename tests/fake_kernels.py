@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import fake_cholesky
 import fake_eigen
 import fake_gemv
+import fake_grouped
 import fake_lu
 import fake_qr
 import fake_triangles
@@ -24,7 +25,7 @@ from region_mask import mask
 
 from pyblasgpu.frontend.calls.call import routine
 from pyblasgpu.frontend.calls.lazy_routines import launch_list_of
-from pyblasgpu.gpu import lanes, launch, workspace
+from pyblasgpu.gpu import lanes, launch, tables, workspace
 from pyblasgpu.gpu.device import known, stand_ins
 from pyblasgpu.kernels import compile_ahead
 from pyblasgpu.kernels.common.options import (
@@ -127,9 +128,9 @@ class FakeKernel:
         scalars = [complex(*arguments[i : i + 2]) for i in range(len(codes) - len(reals), len(codes), 2)]
         numbers = arguments[count : len(arguments) - len(reals)]
         with np.errstate(all="ignore"):
-            getattr(self, self.source.name)(grid, arguments[:count], numbers, *map(self._number, scalars))
+            getattr(self, self.source.name)(grid, arguments[:count], numbers, *map(self.number, scalars))
 
-    def _number(self, scalar: complex):
+    def number(self, scalar: complex):
         return np.dtype(self.dtype.name).type(scalar if self.dtype.is_complex else scalar.real)
 
     def view(self, pointer, rows, cols, row_stride, col_stride, batch, batch_stride, conj=False):
@@ -358,6 +359,7 @@ class FakeKernel:
     laswp, pivot_moves, restore = fake_lu.laswp, fake_lu.pivot_moves, fake_lu.restore
     trtri_leaf, lauum_leaf = fake_triangles.trtri_leaf, fake_triangles.lauum_leaf
     zero_diagonal = fake_triangles.zero_diagonal
+    gemm_grouped = fake_grouped.gemm_grouped
 
 
 def _steps(ld: int, by_rows: bool) -> tuple[int, int]:
@@ -374,6 +376,7 @@ def install(monkeypatch) -> Kernels:
     monkeypatch.setattr(lanes, "side_stream", lambda device, stream: None)
     monkeypatch.setattr(workspace, "take", kernels.take)
     monkeypatch.setattr(workspace, "give", kernels.give)
+    monkeypatch.setattr(tables, "send", fake_grouped.send)
     monkeypatch.setitem(stand_ins, 0, known("h200"))
     monkeypatch.setattr("pyblasgpu.routines.launch_list.cache", {})
     return kernels

@@ -12,6 +12,7 @@ from pyblasgpu import blas, lapack, linalg
 CASES = """
 pyblasgpu.gemm(a, b, out=o)
 pyblasgpu.gemm(a, b, out=p, beta=2)
+pyblasgpu.gemm_grouped([a], [b], out=[o])
 pyblasgpu.syrk(a, out=o)
 pyblasgpu.symm(p, b, out=o)
 pyblasgpu.syr2k(a, b, out=o)

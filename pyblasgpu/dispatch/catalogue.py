@@ -110,6 +110,8 @@ def fixed_kernels(stem: str, dtype: str, device: Device) -> Iterator[KernelSourc
         yield from (family.source(each) for each in _panels(config, device))
     elif stem in ("getrf_small", "gesv_small"):
         yield from (family.source(config.specialize(order, device)) for order in (1, config.COLS))
+    elif stem == "gemm_grouped":
+        yield from family.plain_sources(config.on(device))
     elif hasattr(config, "fitting"):
         yield from family.plain_sources(config.fitting(device.shared_per_block))
     else:

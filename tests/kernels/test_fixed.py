@@ -103,8 +103,8 @@ def test_packing_and_small_triangles(letter, cc):
 
 
 @pytest.mark.parametrize("name", ["h200", "a100"])
-@pytest.mark.parametrize("stem, letter", [*product(["jacobi_eigh", "jacobi_svd"], DTYPES)])
-def test_jacobi_kernels_of_all_sizes(stem, letter, name):
+@pytest.mark.parametrize("stem, letter", [*product(["jacobi_eigh", "jacobi_svd", "gemm_grouped"], DTYPES)])
+def test_kernels_of_all_sizes(stem, letter, name):
     device = known(name)
     sources = list(fixed_kernels(stem, letter, device))
     assert len(sources) > 1

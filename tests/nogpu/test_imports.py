@@ -44,7 +44,7 @@ LAYERS = [
     {"api"},
     {"frontend"},
     {"cpu"},
-    {"engine"},
+    {"engine", "ragged"},
     {"routines"},
     {"dispatch"},
     {"model"},

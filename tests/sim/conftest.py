@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import zlib
-from types import SimpleNamespace
 
-import fake_device
 import pytest
+
+from . import simulated
 
 
 @pytest.fixture(autouse=True)
@@ -18,17 +17,7 @@ def thread_order(request: pytest.FixtureRequest) -> None:
     reseed(zlib.crc32(request.node.nodeid.encode()))
 
 
-def _reached(array: fake_device.Array) -> SimpleNamespace:
-    """Where the simulator finds the array."""
-    from pyblasgpu.gpu.simulator import intrinsics as simulator
-
-    return SimpleNamespace(ptr=simulator.adopt(array.host), device_id=0)
-
-
 @pytest.fixture
 def on_device(monkeypatch):
     """A library whose arrays the simulator takes for those of a device."""
-    monkeypatch.setitem(sys.modules, "cupy", fake_device.cupy)
-    monkeypatch.setattr(fake_device.Array, "data", property(_reached))
-    fake_device.without_contexts(monkeypatch)
-    return fake_device.Array
+    return simulated.arrays_on_device(monkeypatch)

@@ -14,10 +14,12 @@ import pytest
 from pyblasgpu import kernels
 from pyblasgpu.gpu.simulator import intrinsics as simulator
 from pyblasgpu.kernels.trsm.small import TrsmSmall
+from pyblasgpu.ragged import products as ragged_products
 from pyblasgpu.types import Region, Triangle
 
 from . import (
     test_copy_scaled,
+    test_gemm_grouped,
     test_gemm_mma,
     test_gemm_simt,
     test_leaves,
@@ -31,6 +33,7 @@ from . import (
     test_trsm_fused,
     test_trsv,
 )
+from .simulated import arrays_on_device
 from .test_gemm_simt import config
 
 
@@ -79,6 +82,18 @@ def mma(letter="d", trans_a=False, trans_b=False, m=37, n=19, k=27, **changes) -
         test_gemm_simt.check(module.GemmMma(**asdict(small)), m, n, k, kernels=module, **flags)
 
     return Check("gemm_mma", run)
+
+
+@one_each
+def grouped(letter="s") -> Check:
+    """Products of unequal sizes."""
+
+    def run(module):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ragged_products, "source", module.source)
+            test_gemm_grouped.check(arrays_on_device(patch), letter, test_gemm_grouped.MIXED)
+
+    return Check("gemm_grouped", run)
 
 
 @one_each

@@ -14,6 +14,7 @@ from .kernel_checks import (
     ODD_LEAD,
     WAIT,
     for_packed,
+    grouped,
     k_major_b,
     mma,
     simt,
@@ -86,6 +87,13 @@ DEFECTS = [
     ("gemm.mma", "step * DEPTH + quarter", "step * DEPTH", mma()),
     ("gemm.mma", "t // 32 % WARPS_M * WARP_M + g", "g", mma()),
     ("gemm.mma", "t % 4 * 2 + j % 2", "t % 4 * 2 + (1 - j % 2)", mma()),
+    # products of unequal sizes
+    ("common.problem_table", "int64(owner[0]) * ROW_WORDS", "int64(0)", grouped()),
+    ("gemm.grouped", "int64(owner) * 4", "int64(0)", grouped()),
+    ("gemm.grouped", "blockIdx.x - words[16]", "blockIdx.x", grouped()),
+    ("gemm.grouped", "wide(words, 2) + begin_b(col0", "wide(words, 2) + begin_b(row0", grouped()),
+    ("gemm.grouped", "(col0 * ldc + row0)", "(row0 * ldc + col0)", grouped()),
+    ("gemm.grouped", "False, conj)", "False, False)", grouped("c")),
     # products in place
     ("gemm.mainloop", "load(2 * i + 3, ra_next", "load(2 * i + 2, ra_next", simt(stages=2, prefetch=True)),
     ("gemm.mainloop", "update(acc, ra_next, rb_next)\n        load", "load", simt(stages=2, prefetch=True)),

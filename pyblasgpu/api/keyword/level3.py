@@ -8,7 +8,7 @@ Device arrays are computed on the caller's stream without waiting; host arrays b
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,12 +22,15 @@ from ..docstrings import KEYWORD, PRODUCT, documenting
 from .repeated import replay
 
 __all__ = [
+    "CheckedProduct",
+    "check_order",
+    "checked_product",
     "common_batch_shape",
     "gemm",
     "multiply",
-    "check_order",
     "parse_beta",
     "real_number",
+    "run_product",
     "scaled_by_beta",
 ]
 
@@ -135,10 +138,37 @@ def multiply(
 
     `source`, an input of `call`, holds the values that `beta` scales if they are not in `out`.
     """
+    method = product_method(method, call.dtype, call.name)
+    product = checked_product(call, alpha, beta, out, trans_a, trans_b, source, column_major)
+    return run_product(call, product, key, method, options)
+
+
+class CheckedProduct(NamedTuple):
+    """Arguments of a product that were checked: op(a) is m by k, op(b) k by n."""
+
+    trans_a: Trans
+    trans_b: Trans
+    alpha: Any
+    beta: Any
+    source: Any
+    extents: tuple[int, int, int]
+
+
+def checked_product(
+    call: Call,
+    alpha: Number,
+    beta: Number,
+    out: Array,
+    trans_a: Flag,
+    trans_b: Flag,
+    source: Any = None,
+    column_major: bool | None = None,
+    is_alone: bool = True,
+) -> CheckedProduct:
+    """Check the arguments of a product, and set the output of `call`, overlap too where it `is_alone`."""
     name = call.name
     trans_a, trans_b = Trans.parse(trans_a, name, "trans_a"), Trans.parse(trans_b, name, "trans_b")
     alpha, beta = call.scalar("alpha", alpha), parse_beta(call, beta, out, source)
-    method = product_method(method, call.dtype, name)
     a, b = call.inputs[:2]
     m, k = a.shape[-2:] if trans_a is Trans.NO else a.shape[:-3:-1]
     inner, n = b.shape[-2:] if trans_b is Trans.NO else b.shape[:-3:-1]
@@ -148,17 +178,29 @@ def multiply(
             f"(a has shape {tuple(a.shape)}, b {tuple(b.shape)})"
         )
     call.set_output(out, common_batch_shape(name, a, b), m, n, column_major)
-    call.check_overlap()
+    if is_alone:
+        call.check_overlap()
     source = scaled_by_beta(call, beta, source, m, n)
+    return CheckedProduct(trans_a, trans_b, alpha, beta, source, (m, n, k))
+
+
+def run_product(
+    call: Call,
+    product: CheckedProduct,
+    key: Any = None,
+    method: str | None = None,
+    options: EngineOptions | None = None,
+) -> Any:
+    """Run a product that was checked."""
     return run_routine(
         call,
         ROUTINES["gemm"],
-        (a, b),
-        (alpha, beta),
-        {"trans_a": trans_a, "trans_b": trans_b},
-        source,
+        tuple(call.inputs[:2]),
+        (product.alpha, product.beta),
+        {"trans_a": product.trans_a, "trans_b": product.trans_b},
+        product.source,
         key,
-        extents=(m, n, k),
+        extents=product.extents,
         options=options,
         method=TENSOR if method == TENSOR else None,
         streams_small=method != THREE_M,  # of which tiles do not know

@@ -62,11 +62,14 @@ class Library:
         Whether its arrays are in host memory.
     counts_writes : bool
         Whether its arrays on devices count how often they were written; see `written`.
+    strides_in_bytes : bool
+        Whether strides that `read` returns are in bytes, else in elements.
     """
 
     name = "NumPy"
     host = True
     counts_writes = False
+    strides_in_bytes = False
 
     def locate(self, array: Any) -> Library:
         """The library to use for `array`: some have arrays both in host and in device memory.
@@ -198,6 +201,7 @@ class Library:
 class _CuPy(Library):
     name = "CuPy"
     host = False
+    strides_in_bytes = True
 
     def device(self, array: Any) -> int:
         return array.data.device_id

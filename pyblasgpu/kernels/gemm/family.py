@@ -46,6 +46,7 @@ FAMILIES = (
             across_layouts=(*_ACROSS, "WARP_M", "WARP_N"),
         ),
     ),
+    Family("gemm_grouped", ".gemm.grouped", "GemmGrouped", "gemm"),
     Family(
         "equilibrate",
         ".gemm.wgmma.equilibrate",

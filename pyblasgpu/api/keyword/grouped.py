@@ -1,0 +1,240 @@
+"""Ragged batches on any arrays: lists of matrices of unequal sizes, in few launches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...arguments import Array, Flag, Number, Stream
+from ...frontend.arrays.any_array import Library, number
+from ...frontend.arrays.streams import contexts, stream_of
+from ...frontend.calls.call import Call
+from ...frontend.calls.call_cache import ON_DEVICE
+from ...frontend.calls.ragged import (
+    Described,
+    are_clear,
+    are_injective,
+    check_calls,
+    check_matrices,
+    checked_lists,
+    columns,
+    described,
+    per_entry,
+)
+from ...ragged.matrices import Matrices
+from ...types import Dtype, Trans
+from ..docstrings import ARGUMENTS, documenting
+from .level3 import checked_product, run_product
+
+__all__ = ["gemm_grouped"]
+
+
+@documenting(ARGUMENTS)
+def gemm_grouped(
+    a: Sequence[Array],
+    b: Sequence[Array],
+    *,
+    alpha: Number | Sequence[Number] = 1,
+    beta: Number | Sequence[Number] = 0,
+    out: Sequence[Array] | None = None,
+    trans_a: Flag | Sequence[Flag] = "N",
+    trans_b: Flag | Sequence[Flag] = "N",
+    stream: Stream = None,
+    backend: str | None = None,
+) -> list[Array]:
+    """Matrix products of unequal sizes: ``alpha[i] op(a[i]) op(b[i]) + beta[i] out[i]`` for each i.
+
+    Parameters
+    ----------
+    a : list of array, shape (m, k) each, or (k, m) if transposed
+        The left factors.
+    b : list of array, shape (k, n) each, or (n, k) if transposed
+        The right factors.
+    alpha : number or list of number, default 1
+        The scalar of all products, or of each.
+    beta : number or list of number, default 0
+        The scalar of `out`, which is not read where it is 0.
+    out : list of array, shape (m, n) each, optional
+        The matrices that are overwritten. New ones by default.
+    trans_a, trans_b : {'N', 'T', 'C'} or list of these, default 'N'
+        The op of `a`, `b`: the matrix itself, its transpose, its conjugate transpose.
+
+    Returns
+    -------
+    list of array, shape (m, n) each
+        The entries of `out`.
+
+    See Also
+    --------
+    gemm : One product, or a stack of products of one size.
+
+    Notes
+    -----
+    Products on a device run in one launch for each layout of their matrices, after one small transfer.
+    Entries may differ in size, layout and dtype. All matrices are of one library and on one device; no entry
+    of `out` shares memory with another matrix. The first wrong entry raises, and no array is changed.
+
+    Each result is bounded as that of `gemm`. Products by tensor cores of another precision and options of the
+    engine do not apply; matrices without a unit stride are computed by calls of their own. Host arrays are
+    computed one product after another.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> a = [np.ones((2, 3)), np.ones((1, 2))]
+    >>> b = [np.ones((3, 1)), np.ones((2, 2))]
+    >>> [c.tolist() for c in pyblasgpu.gemm_grouped(a, b, alpha=[1, 2], backend="cpu")]
+    [[[3.0], [3.0]], [[4.0, 4.0]]]
+    """
+    name = "gemm_grouped"
+    count = checked_lists(name, a=a, b=b, out=out)
+    options = {"alpha": alpha, "beta": beta, "trans_a": trans_a, "trans_b": trans_b}
+    values = {argument: per_entry(name, argument, value, count) for argument, value in options.items()}
+    if not count:
+        return []
+    lists = _Lists(a, b, out, **values)
+    results = _quick(name, lists, stream) if backend in ON_DEVICE else None
+    return _careful(name, lists, stream, backend) if results is None else results
+
+
+class _Lists(NamedTuple):
+    """Arguments of each product; `out` may be None."""
+
+    a: Sequence[Any]
+    b: Sequence[Any]
+    out: Sequence[Any] | None
+    alpha: Sequence[Any]
+    beta: Sequence[Any]
+    trans_a: Sequence[Any]
+    trans_b: Sequence[Any]
+
+
+def _quick(name: str, lists: _Lists, stream: Any) -> list[Any] | None:
+    """Check all arrays of a device at once and run; None, nothing done, where careful checks are needed."""
+    count, out = len(lists.a), lists.out
+    found = described((*lists.a, *lists.b, *(out or ())))
+    if found is None:
+        return None
+    given, dtype, device, library = found
+    left, right = (given.take(np.arange(start, start + count)) for start in (0, count))
+    new_by_columns = _are_by_columns(left) & _are_by_columns(right)
+    try:
+        left, right = _with_op(left, lists.trans_a, name), _with_op(right, lists.trans_b, name)
+        numbers = [_numbers(each, dtype, name) for each in (lists.alpha, lists.beta)]
+    except (TypeError, ValueError):  # whose entry a careful check names
+        return None
+    if (left.cols != right.rows).any() or (out is None and numbers[1].any()):
+        return None
+    shapes = np.stack((left.rows, right.cols), 1)
+    if out is not None:
+        target = given.take(np.arange(2 * count, 3 * count))
+        if target.conj.any() or (target.shapes != shapes).any() or not are_injective(target):
+            return None
+        if not are_clear(target, (left, right), dtype.itemsize):
+            return None
+    stream = library.current_stream(device) if stream is None else stream_of(device, stream, name)
+    if out is None:
+        results, target = _new_outputs(found, shapes, new_by_columns, stream)
+    else:
+        results = list(out)
+        _note_writes(library, results)
+    _enqueue((left, right, target), numbers, dtype, device, stream)
+    return results
+
+
+def _note_writes(library: Library, results: Sequence[Any]) -> None:
+    """Have a library that counts writes count those of results that have elements."""
+    if library.counts_writes:
+        for result in results:
+            if 0 not in result.shape:
+                library.written(result)
+
+
+def _are_by_columns(matrices: Matrices) -> np.ndarray:
+    """Whether rows are closer together than columns, as `layouts.is_column_major` has it."""
+    row_steps, col_steps = np.abs(matrices.strides).T
+    return np.asarray((row_steps > 0) & (row_steps < col_steps) & (matrices.shapes.min(axis=1) > 1))
+
+
+def _numbers(values: Sequence[Any], dtype: Dtype, name: str) -> np.ndarray:
+    """Return scalars of all products."""
+    return np.array(_each(values, lambda value: number(value, dtype, name, "")))
+
+
+def _with_op(matrices: Matrices, flags: Sequence[Any], name: str) -> Matrices:
+    """Return the matrices with their flags applied."""
+    ops = _each(flags, lambda flag: Trans.parse(flag, name, ""))
+    conj = np.array([op is Trans.CONJ for op in ops])
+    turned = matrices.transposed(np.array([op is not Trans.NO for op in ops]))
+    return turned._replace(conj=turned.conj != conj)
+
+
+def _each(values: Sequence[Any], parse: Callable[[Any], Any]) -> list[Any]:
+    """Return what `parse` returns for each value; of one value for all it is called once."""
+    first = values[0]
+    return [parse(first)] * len(values) if all(value is first for value in values) else [*map(parse, values)]
+
+
+def _new_outputs(
+    found: Described, shapes: np.ndarray, by_columns: np.ndarray, stream: int
+) -> tuple[list[Any], Matrices]:
+    """Return new arrays of these shapes, and their columns of numbers."""
+    library, results = found.library, []
+    for shape, swapped in zip(shapes.tolist(), by_columns.tolist(), strict=True):
+        extents = tuple(reversed(shape)) if swapped else tuple(shape)
+        array = library.empty_here(extents, found.dtype, found.device, stream)
+        results.append(library.swap(array) if swapped else array)
+    ones = np.ones(len(shapes), np.int64)
+    strides = np.where(
+        by_columns[:, None], np.stack((ones, shapes[:, 0]), 1), np.stack((shapes[:, 1], ones), 1)
+    )
+    pointers = np.array([library.pointer(array) for array in results], np.int64)
+    return results, Matrices(pointers, shapes, strides, np.zeros(len(shapes), bool))
+
+
+def _enqueue(
+    matrices: tuple[Matrices, Matrices, Matrices],
+    numbers: Sequence[np.ndarray],
+    dtype: Dtype,
+    device: int,
+    stream: int,
+) -> None:
+    """Enqueue products of one dtype."""
+    grouped = import_module("...ragged.products", __package__)
+    with contexts().current_context(device):
+        grouped.run(grouped.Products(*matrices, *numbers), dtype, device, stream)
+
+
+def _careful(name: str, lists: _Lists, stream: Any, backend: str | None) -> list[Any]:
+    """Check each product as a call of its own, all before the first one runs."""
+    calls, products = [], []
+    left, right, outputs, *values = lists
+    entries = zip(left, right, outputs or (None,) * len(left), *values, strict=True)
+    for i, (a, b, out, *options) in enumerate(entries):
+        call = Call(f"{name}: product {i}", {"a": a, "b": b}, out, stream, backend)
+        check_matrices(call)
+        alpha, beta, trans_a, trans_b = options
+        products.append(checked_product(call, alpha, beta, out, trans_a, trans_b, is_alone=False))
+        calls.append(call)
+    check_calls(name, calls)
+    first = calls[0]
+    if first.library.host:
+        return [run_product(call, product) for call, product in zip(calls, products, strict=True)]
+    for call in calls:
+        if 0 not in call.out.shape:
+            call.note_write()
+    for dtype in dict.fromkeys(call.dtype for call in calls):
+        which = [i for i, call in enumerate(calls) if call.dtype is dtype]
+        chosen = [(calls[i], products[i]) for i in which]
+        matrices = (
+            columns([call.inputs[0].op(product.trans_a) for call, product in chosen]),
+            columns([call.inputs[1].op(product.trans_b) for call, product in chosen]),
+            columns([call.out for call, _ in chosen]),
+        )
+        numbers = [np.array([getattr(product, x) for _, product in chosen]) for x in ("alpha", "beta")]
+        assert first.device is not None
+        _enqueue(matrices, numbers, dtype, first.device, first.stream)
+    return [call.delivered() for call in calls]

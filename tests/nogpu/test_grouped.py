@@ -1,0 +1,195 @@
+"""gemm_grouped: lists of matrices of unequal sizes, on the CPU and on a fake device."""
+
+from __future__ import annotations
+
+import fake_device
+import grouped_cases
+import memory_spaces
+import numpy as np
+import pytest
+from fake_kernels import Kernels
+
+import pyblasgpu
+from pyblasgpu import gemm_grouped
+from pyblasgpu.errors import OverlapError
+from pyblasgpu.gpu import launch
+from pyblasgpu.types import DTYPES
+
+SPACES = [memory_spaces.Host, memory_spaces.Staged, memory_spaces.Device]
+
+
+@pytest.fixture(params=SPACES)
+def space(request, card):
+    return request.param
+
+
+def put(space, arrays):
+    return [space.put(array) for array in arrays]
+
+
+def call(space, made, **changes):
+    options = {**made.options, **space.options, **changes}
+    options["out"] = options["out"] and put(space, options["out"])
+    return gemm_grouped(put(space, made.a), put(space, made.b), **options)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_layouts_flags_and_scalars_of_each(letter, space):
+    for _ in range(2):  # a library's arrays are unknown to the first call
+        made = grouped_cases.products(DTYPES[letter])
+        for result, expected, out in zip(call(space, made), made.expected, made.options["out"]):
+            np.testing.assert_array_equal(out, expected)
+            assert space.get(result) is out or space.get(result).base is out.base
+
+
+def test_new_results(space, rng):
+    a = [rng.integers(-3, 4, (m, 5)).astype("d") for m in (4, 1, 7)]
+    b = [rng.integers(-3, 4, (5, n)).astype("d") for n in (2, 9, 0)]
+    b[0] = np.asfortranarray(b[0])
+    a[0] = np.asfortranarray(a[0])
+    results = gemm_grouped(put(space, a), put(space, b), alpha=2, **space.options)
+    for result, x, y in zip(results, a, b):
+        np.testing.assert_array_equal(space.get(result), 2 * x @ y)
+    assert [space.get(result).flags.f_contiguous for result in results[:2]] == [True, True]
+    assert not space.get(results[0]).flags.c_contiguous
+    assert gemm_grouped([], [], beta=[], **space.options) == []
+
+
+def test_dtypes_and_strides_of_each(space, rng):
+    """Entries that no kernel of groups takes as they are."""
+    whole = rng.integers(-3, 4, (3, 12, 12))
+    a = [whole[0, ::2, ::3], whole[1, ::-1].astype("f"), whole[2].astype("F"), np.ones((0, 2), "d")]
+    b = [whole[1, :4, ::2].astype("f"), whole[0].astype("d"), whole[2, :, ::-1].astype("f"), np.ones((2, 3))]
+    results = gemm_grouped(put(space, a), put(space, b), **space.options)
+    for result, x, y in zip(results, a, b):
+        np.testing.assert_array_equal(space.get(result), x @ y)
+        assert space.get(result).dtype in ("d", "F")
+    spread = np.zeros((8, 12))[::2, ::2]
+    gemm_grouped(
+        put(space, a[1:2]), put(space, b[1:2]), out=put(space, [np.zeros((12, 12))]), **space.options
+    )
+    gemm_grouped(
+        put(space, [a[1][:4].astype("d")]),
+        put(space, [b[1][:, :6]]),
+        out=put(space, [spread]),
+        **space.options,
+    )
+    np.testing.assert_array_equal(spread, a[1][:4] @ b[1][:, :6])
+
+
+def test_special_values(space):
+    """They are those of a call for each."""
+    values = [np.nan, np.inf, -0.0, 1.0]
+    a = [np.array([[x, 0.0]]) for x in values] + [np.full((1, 2), np.nan)] * 4
+    b = [np.ones((2, 1))] * 8
+    alpha, beta = [1.0] * 4 + [0.0, 0.0, 0.0, np.nan], [0.0] * 5 + [1.0, 2.0, 0.0]
+    out = [np.full((1, 1), x) for x in (np.nan, np.nan, np.nan, np.nan, np.nan, -0.0, -0.0, 3.0)]
+    singly = [x.copy() for x in out]
+    with np.errstate(all="ignore"):
+        gemm_grouped(
+            put(space, a), put(space, b), alpha=alpha, beta=beta, out=put(space, out), **space.options
+        )
+        for x, y, c, scale, keep in zip(a, b, singly, alpha, beta):
+            pyblasgpu.gemm(x, y, alpha=scale, beta=keep, out=c, backend="cpu")
+    np.testing.assert_array_equal(np.ravel(out), np.ravel(singly))
+    assert np.signbit(np.ravel(out)[5:7]).all()
+
+
+ONE, ROW = np.ones((2, 2)), np.ones((1, 2))
+WRONG = [
+    ({"a": ONE}, TypeError, "a is of type .*; a list of matrices is needed"),
+    ({"b": [ONE]}, ValueError, "a has 2 matrices and b 1"),
+    ({"out": [ONE.copy()]}, ValueError, "a has 2 matrices and out 1"),
+    ({"alpha": [1, 2, 3]}, ValueError, "alpha has 3 entries, and there are 2 of matrices"),
+    ({"trans_a": ["N"]}, ValueError, "trans_a has 1 entries"),
+    ({"trans_b": ["N", "X"]}, ValueError, "product 1: trans_b='X'"),
+    ({"a": [ONE, ROW.T]}, ValueError, r"product 1: op\(a\) is 2 by 1 and op\(b\) 2 by 2 \(a has shape"),
+    ({"a": [ONE, np.ones(2)]}, ValueError, r"product 1: a has shape \(2,\)"),
+    ({"b": [ONE, np.ones((3, 2, 2))]}, ValueError, r"product 1: b has shape \(3, 2, 2\); a matrix is needed"),
+    ({"b": [ONE, "text"]}, TypeError, "product 1: .*b"),
+    ({"out": [ONE.copy(), np.ones((2, 3))]}, ValueError, r"product 1: out has shape \(2, 3\)"),
+    ({"out": [ONE.copy(), np.ones((2, 2), "f")]}, TypeError, "product 1: out has dtype float32"),
+    (
+        {"out": [ONE.copy(), np.lib.stride_tricks.as_strided(ONE.copy(), (2, 2), (0, 8))]},
+        ValueError,
+        "product 1: out .* coincide",
+    ),
+    ({"beta": [0, 1]}, ValueError, "product 1: beta=1 needs out"),
+    ({"alpha": 1j}, TypeError, "product 0: alpha=1j is complex"),
+    ({"alpha": [1, "x"]}, TypeError, "product 1: alpha must be a number"),
+]
+
+
+@pytest.mark.parametrize(("changes", "error", "message"), WRONG)
+def test_wrong_arguments_change_nothing(changes, error, message, space):
+    gemm_grouped(put(space, [ONE]), put(space, [ONE]), **space.options)  # whose library is known from then on
+    lists = {"a": [ONE, ONE], "b": [ONE, ONE], "out": None, **changes}
+    kept = [np.array(out) for out in lists["out"] or ()]
+    placed = {
+        name: [space.put(x) if isinstance(x, np.ndarray) else x for x in value]
+        if isinstance(value, list)
+        else value
+        for name, value in lists.items()
+    }
+    with pytest.raises(error, match=f"gemm_grouped: {message}"):
+        gemm_grouped(**placed, **space.options)
+    for out, before in zip(lists["out"] or (), kept):
+        np.testing.assert_array_equal(out, before)
+
+
+def test_outputs_share_no_memory(space):
+    memory = np.zeros(64)
+    square = memory[:16].reshape(4, 4)
+    a, b = [np.ones((2, 2))] * 2, [np.ones((2, 2))] * 2
+    wrong = [
+        (
+            [memory[:4].reshape(2, 2), memory[3:7].reshape(2, 2)],
+            a,
+            r"out\[[01]\] shares memory with out\[[01]\]",
+        ),
+        ([square[:2, :2], square[:2, 1:3]], a, r"out\[[01]\] shares memory with out\[[01]\]"),
+        (
+            [square[:2, :2], square[2:, 2:]],
+            [a[0], memory[13:17].reshape(2, 2)],
+            r"out\[1\] shares memory with a\[1\]",
+        ),
+    ]
+    for out, left, message in wrong:
+        with pytest.raises(OverlapError, match=f"gemm_grouped: {message}"):
+            gemm_grouped(put(space, left), put(space, b), out=put(space, out), **space.options)
+    assert not memory.any()
+    # interleaved blocks share none
+    quarters = [square[:2, :2], square[:2, 2:]]
+    gemm_grouped(put(space, a), put(space, b), out=put(space, quarters), **space.options)
+    np.testing.assert_array_equal(memory[:16], [2.0] * 8 + [0.0] * 8)
+
+
+def test_one_launch_for_each_layout(card, monkeypatch):
+    kernels = Kernels()
+    monkeypatch.setattr(launch, "kernel", kernels)
+    square = [np.ones((n, n), order=order) for n in range(1, 40) for order in "CF"]
+    arrays = [fake_device.Array(x) for x in square]
+    gemm_grouped(arrays[:1], arrays[:1])
+    kernels.launches.clear()
+    monkeypatch.setattr("pyblasgpu.api.keyword.grouped.Call", None)  # no product is checked by itself
+    gemm_grouped(arrays, arrays)
+    names = [name for name, *_ in kernels.launches]
+    assert names == ["gemm_grouped"] * len(names) and len(names) <= 2
+
+
+def test_large_products_have_large_tiles(card, monkeypatch):
+    kernels = Kernels()
+    monkeypatch.setattr(launch, "kernel", kernels)
+    for order, count in ((64, 400), (20, 400), (64, 4)):
+        arrays = [fake_device.Array(np.ones((order, order)))] * count
+        gemm_grouped(arrays, arrays)
+    assert [grid[0] for _, grid, _ in kernels.launches] == [400, 400, 16]
+
+
+def test_arrays_of_several_libraries_or_devices(card):
+    one = fake_device.Array(np.ones((2, 2)))
+    with pytest.raises(TypeError, match=r"gemm_grouped: a\[0\] is a CuPy array and a\[1\] a NumPy array"):
+        gemm_grouped([one, np.ones((2, 2))], [one, np.ones((2, 2))])
+    other = fake_device.Array(np.ones((2, 2)), device=1)
+    with pytest.raises(ValueError, match="device"):
+        gemm_grouped([one, other], [one, other])

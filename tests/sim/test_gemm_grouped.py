@@ -1,0 +1,36 @@
+"""`gemm_grouped` in the simulator: products of unequal sizes and layouts, exactly."""
+
+from __future__ import annotations
+
+import grouped_cases
+import numpy as np
+import pytest
+
+import pyblasgpu
+from pyblasgpu.kernels.gemm.grouped import LARGE, SMALL, GemmGrouped
+from pyblasgpu.ragged import products
+from pyblasgpu.types import DTYPES
+
+MIXED = ((3, 70, 9), (33, 5, 20), (1, 1, 1), (2, 3, 0), (7, 6, 5))
+
+
+def check(on_device, letter, sizes=grouped_cases.SIZES):
+    """Compare each product with its exact result; all are in one allocation, as the simulator needs it."""
+    made = grouped_cases.products(DTYPES[letter], sizes)
+    a, b, out = ([on_device(x) for x in arrays] for arrays in (made.a, made.b, made.options["out"]))
+    pyblasgpu.gemm_grouped(a, b, **{**made.options, "out": out})
+    for result, expected in zip(out, made.expected, strict=True):
+        np.testing.assert_array_equal(result.host, expected)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_products_of_unequal_sizes(on_device, letter):
+    check(on_device, letter)
+
+
+@pytest.mark.parametrize(("letter", "tile"), [("s", LARGE), ("z", LARGE), ("d", SMALL), ("z", SMALL)])
+def test_every_tile_and_no_tensor_cores(on_device, monkeypatch, letter, tile):
+    monkeypatch.setattr(products, "TILES", (tile, tile))
+    if tile == SMALL:
+        monkeypatch.setattr(GemmGrouped, "on", lambda config, device: config)
+    check(on_device, letter, MIXED)
