@@ -56,7 +56,10 @@ class Eigh(rows.Eigh, Operator):
     @staticmethod
     def compute(outputs, a, lower):
         w, v, info = outputs
-        if a.numel() and have_kernels("syevd", a):
+        if not a.numel():
+            info.zero_()
+            return
+        if have_kernels("syevd", a):
             values, vectors, failed = pb.lapack.syevd(v.copy_(a), 1, lower, overwrite_a=1)
             integers(failed, info)
         else:
@@ -75,7 +78,10 @@ class Eigvalsh(rows.Eigvalsh, Operator):
     @staticmethod
     def compute(outputs, a, lower):
         w, info = outputs
-        if a.numel() and have_kernels("syevd", a):
+        if not a.numel():
+            info.zero_()
+            return
+        if have_kernels("syevd", a):
             values, _, failed = pb.lapack.syevd(a, 0, lower)
             integers(failed, info)
         else:
@@ -96,7 +102,12 @@ class Svd(rows.Svd, Operator):
     @staticmethod
     def compute(outputs, a, full):
         *results, info = outputs
-        if a.numel() and have_kernels("gesdd", a):
+        found: Any
+        if not a.numel():
+            found = [torch.eye(*x.shape[-2:], dtype=x.dtype, device=x.device) for x in results[::2]]
+            found.insert(1, results[1])
+            info.zero_()
+        elif have_kernels("gesdd", a):
             *found, failed = pb.lapack.gesdd(a, 1, full)
             integers(failed, info)
         else:
@@ -114,7 +125,10 @@ class Svdvals(rows.Svdvals, Operator):
     @staticmethod
     def compute(outputs, a):
         sigma, info = outputs
-        if a.numel() and have_kernels("gesdd", a, vectors=False):
+        if not a.numel():
+            info.zero_()
+            return
+        if have_kernels("gesdd", a, vectors=False):
             _, values, _, failed = pb.lapack.gesdd(a, 0)
             integers(failed, info)
         else:

@@ -12,11 +12,9 @@ import torch
 from torch import Tensor
 
 from . import eigen_rows
-from .served import REALS, check_info, served
+from .served import REALS, TRIANGLES, check_info, check_singular, served
 
 __all__ = ["eigh", "eigvalsh", "matrix_rank", "pinv", "svd", "svdvals"]
-
-_UPLO = {"L": True, "l": True, "U": False, "u": False}
 
 
 def _takes_gradients(A: Tensor) -> bool:
@@ -63,9 +61,9 @@ def eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
     >>> eigh(torch.tensor([[2.0, 0.0], [0.0, 1.0]])).eigenvalues
     tensor([1., 2.])
     """
-    if UPLO not in _UPLO or not served(A, out=out):
+    if UPLO not in TRIANGLES or not served(A, out=out):
         return torch.linalg.eigh(A, UPLO, out=out)
-    w, v, info = eigen_rows.eigh(A, _UPLO[UPLO])
+    w, v, info = eigen_rows.eigh(A, TRIANGLES[UPLO])
     check_info(info, "linalg.eigh", A)
     return torch.return_types.linalg_eigh((w, v))
 
@@ -101,9 +99,9 @@ def eigvalsh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Tensor:
     >>> eigvalsh(torch.tensor([[2.0, 0.0], [0.0, 1.0]]))
     tensor([1., 2.])
     """
-    if UPLO not in _UPLO or not served(A, out=out):
+    if UPLO not in TRIANGLES or not served(A, out=out):
         return torch.linalg.eigvalsh(A, UPLO, out=out)
-    found = (eigen_rows.eigh if _takes_gradients(A) else eigen_rows.eigvalsh)(A, _UPLO[UPLO])
+    found = (eigen_rows.eigh if _takes_gradients(A) else eigen_rows.eigvalsh)(A, TRIANGLES[UPLO])
     check_info(found[-1], "linalg.eigh", A)
     values: Tensor = found[0]
     return values
@@ -156,17 +154,8 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None, out
     if driver is not None or not served(A, out=out, square=False):
         return torch.linalg.svd(A, full_matrices, driver=driver, out=out)
     u, sigma, vh, info = eigen_rows.svd(A, bool(full_matrices))
-    _check_singular(info, sigma, A)
+    check_singular(info, sigma, A)
     return torch.return_types.linalg_svd((u, sigma, vh))
-
-
-def _check_singular(info: Tensor, values: Tensor, A: Tensor) -> None:
-    """Raise `LinAlgError` where info is not 0; values are NaN where a matrix is not finite, which it says."""
-    try:
-        check_info(info, "linalg.svd", A)
-    except torch.linalg.LinAlgError:
-        check_info(torch.where(values.isnan().any(-1), -4, info).int(), "linalg.svd", A)
-        raise
 
 
 def svdvals(A: Tensor, *, driver: str | None = None, out: Any = None) -> Tensor:
@@ -206,7 +195,7 @@ def svdvals(A: Tensor, *, driver: str | None = None, out: Any = None) -> Tensor:
         _, sigma, _, info = eigen_rows.svd(A, False)
     else:
         sigma, info = eigen_rows.svdvals(A)
-    _check_singular(info, sigma, A)
+    check_singular(info, sigma, A)
     return sigma
 
 
@@ -283,7 +272,7 @@ def pinv(
     if hermitian:
         check_info(info, "linalg.eigh", A)
     else:
-        _check_singular(info, inverse[..., 0], A)
+        check_singular(info, inverse[..., 0], A)
     result: Tensor = inverse
     return result
 

@@ -7,12 +7,23 @@ from typing import Any
 import torch
 from torch import Tensor
 
-__all__ = ["LETTERS", "REALS", "check_info", "refusal", "served", "serves_system"]
+__all__ = [
+    "LETTERS",
+    "REALS",
+    "TRIANGLES",
+    "check_info",
+    "check_singular",
+    "refusal",
+    "served",
+    "serves_system",
+]
 
 #: Letters of the dtypes.
 LETTERS = {torch.float32: "s", torch.float64: "d", torch.complex64: "c", torch.complex128: "z"}
 #: Dtypes of their real numbers, for code that Dynamo traces.
 REALS = {dtype: dtype.to_real() for dtype in LETTERS}
+#: Whether the lower triangle is read, by PyTorch's names of it.
+TRIANGLES = {"L": True, "l": True, "U": False, "u": False}
 
 
 def refusal(a: Any, b: Any = None, left: bool = True, square: bool = True) -> str | None:
@@ -56,3 +67,12 @@ def serves_system(A: Any, B: Any) -> bool:
 def check_info(info: Tensor, name: str, a: Tensor) -> None:
     """Raise `torch.linalg.LinAlgError` where info is not 0; waits, as PyTorch's own functions do."""
     torch._linalg_check_errors(info, name, is_matrix=a.ndim == 2)
+
+
+def check_singular(info: Tensor, values: Tensor, A: Tensor) -> None:
+    """Raise `LinAlgError` where info is not 0; values are NaN where a matrix is not finite, which it says."""
+    try:
+        check_info(info, "linalg.svd", A)
+    except torch.linalg.LinAlgError:
+        check_info(torch.where(values.isnan().any(-1), -4, info).int(), "linalg.svd", A)
+        raise

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-__all__ = ["Call", "order_of", "size_of"]
+__all__ = ["Call", "order_of", "size_of", "stacks_size"]
 
 
 class Call(NamedTuple):
@@ -44,3 +44,11 @@ def size_of(*extents: Any) -> Any:
 def order_of(a: Tensor) -> Any:
     """Return the size of a factorization."""
     return size_of(*a.shape, min(a.shape[-2:]))
+
+
+def stacks_size(a: Tensor, kind: str) -> str | None:
+    """Return the name of the size from which on stacks of a kind are served; None for one matrix.
+
+    PyTorch computes the matrices of a stack one after another.
+    """
+    return f"{kind}_stack" if a.ndim > 2 and a.shape[:-2].numel() > 1 else None

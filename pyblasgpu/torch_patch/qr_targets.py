@@ -10,17 +10,9 @@ from ..torch.memory import adjoint, by_columns, copied_by_columns
 from ..torch.product_rows import Trsm
 from ..torch.qr_rows import Qr
 from ..torch.served import check_info, refusal, serves_system
-from .call import Call, order_of, size_of
+from .call import Call, order_of, size_of, stacks_size
 
 __all__ = ["geqrf", "householder_product", "lstsq", "ormqr", "qr"]
-
-#: The name of the size from which on stacks are served: PyTorch factors their matrices one after another.
-STACK = "qr_stack"
-
-
-def _threshold(a: Tensor) -> str | None:
-    """The name of the size that decides, if it is not the function's."""
-    return STACK if a.ndim > 2 and a.shape[:-2].numel() > 1 else None
 
 
 class _R:
@@ -43,7 +35,7 @@ def qr(A, mode="reduced"):
     if mode not in ("reduced", "complete", "r"):
         return "mode"
     row, arguments = (_R, (A,)) if mode == "r" else (Qr, (A, mode == "complete"))
-    return refusal(A, square=False) or Call(order_of(A), row, arguments, threshold=_threshold(A))
+    return refusal(A, square=False) or Call(order_of(A), row, arguments, threshold=stacks_size(A, "qr"))
 
 
 class _Geqrf:
@@ -62,7 +54,7 @@ class _Geqrf:
 
 
 def geqrf(a):
-    return refusal(a, square=False) or Call(order_of(a), _Geqrf, (a,), threshold=_threshold(a))
+    return refusal(a, square=False) or Call(order_of(a), _Geqrf, (a,), threshold=stacks_size(a, "qr"))
 
 
 class _HouseholderProduct:
@@ -95,7 +87,7 @@ def householder_product(reflectors, tau):
     if why:
         return why
     size = size_of(*reflectors.shape, tau.shape[-1])
-    return Call(size, _HouseholderProduct, (reflectors, tau), threshold=_threshold(reflectors))
+    return Call(size, _HouseholderProduct, (reflectors, tau), threshold=stacks_size(reflectors, "qr"))
 
 
 class _Ormqr:
@@ -123,7 +115,7 @@ def ormqr(reflectors, tau, other, left=True, transpose=False):
     if other.shape[:-2] != tau.shape[:-1] or reflectors.shape[-2] != order or tau.shape[-1] > order:
         return "shape"
     arguments = (reflectors, tau, other, left, transpose)
-    return Call(size_of(*other.shape, tau.shape[-1]), _Ormqr, arguments, threshold=_threshold(other))
+    return Call(size_of(*other.shape, tau.shape[-1]), _Ormqr, arguments, threshold=stacks_size(other, "qr"))
 
 
 class _Lstsq:
@@ -174,4 +166,4 @@ def lstsq(A, b, rcond=None, *, driver=None):
     is_vector = b.ndim == 1 or (b.ndim == A.ndim - 1 and b.shape == A.shape[:-1])
     right = b[..., None] if is_vector else b
     size = size_of(*A.shape, min(A.shape[-2:]))
-    return Call(size, _Lstsq, (A, right, is_vector), threshold=_threshold(A))
+    return Call(size, _Lstsq, (A, right, is_vector), threshold=stacks_size(A, "qr"))

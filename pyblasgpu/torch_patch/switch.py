@@ -129,8 +129,9 @@ def patch_torch(
     Replaced are PyTorch's kernels of ``linalg.cholesky_ex``, ``linalg.solve_triangular``,
     ``triangular_solve``, ``cholesky_solve``, ``cholesky_inverse``, ``linalg.lu_factor_ex``,
     ``linalg.lu_solve``, ``linalg.inv_ex``, ``linalg.qr``, ``geqrf``, ``linalg.householder_product``,
-    ``ormqr`` and, by the driver 'gels', ``linalg.lstsq``, with ``out=`` too. So are served ``cholesky``,
-    ``solve``, ``inv``, ``det``, ``slogdet``, ``logdet`` and all that calls these. Gradients of Cholesky
+    ``ormqr``, ``linalg.eigh``, ``linalg.svd`` and, by the driver 'gels', ``linalg.lstsq``, with ``out=`` too.
+    So are served ``cholesky``, ``solve``, ``inv``, ``det``, ``slogdet``, ``logdet``, ``eigvalsh``,
+    ``svdvals``, ``pinv``, ``matrix_rank`` and all that calls these. Gradients of Cholesky
     factors and triangular solutions are computed by the formulas of `pyblasgpu.torch`. What is above a kernel
     stays PyTorch's: errors, named tuples, `torch.compile` and `torch.func`.
 

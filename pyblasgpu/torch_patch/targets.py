@@ -17,7 +17,7 @@ from ..torch.lu_rows import InvEx, LuFactorEx, LuSolve
 from ..torch.memory import by_columns, common_batch
 from ..torch.product_rows import Gemm, Trsm
 from ..torch.served import refusal
-from . import qr_targets
+from . import eigen_targets, qr_targets
 from .call import Call, order_of, size_of
 
 __all__ = ["FUNCTIONS", "GRADIENTS", "KINDS", "PRODUCTS", "Target"]
@@ -149,6 +149,8 @@ FUNCTIONS: dict[str, Target] = {
     "linalg_householder_product": Target("householder_product", "qr", qr_targets.householder_product),
     "ormqr": Target("ormqr", "qr", qr_targets.ormqr),
     "linalg_lstsq": Target("lstsq", "qr", qr_targets.lstsq),
+    "_linalg_eigh": Target("eigh", "eigh", eigen_targets.eigh),
+    "_linalg_svd": Target("svd", "svd", eigen_targets.svd),
 }
 #: Operators that are replaced where products are to run on tensor cores.
 PRODUCTS: dict[str, Target] = {
@@ -161,7 +163,7 @@ PRODUCTS: dict[str, Target] = {
 }
 #: Whose size decides, by the name of the size: entries of the policy's ``replaced_min_size``.
 KINDS = {target.routine: target.kind for target in [*FUNCTIONS.values(), *PRODUCTS.values()]}
-KINDS |= {qr_targets.STACK: qr_targets.STACK}
+KINDS |= {f"{kind}_stack": f"{kind}_stack" for kind in ("qr", "eigh", "svd")}
 #: Operators whose gradients are the table's: they take less work than PyTorch's formulas.
 GRADIENTS: dict[str, Target] = {
     "linalg_cholesky_ex": FUNCTIONS["linalg_cholesky_ex"],

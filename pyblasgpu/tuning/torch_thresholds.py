@@ -19,8 +19,14 @@ SIZES = (128, 192, 256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096)
 MIN_SPEEDUP = 1.05  # of calls without copies; less is within what times of a call differ by
 
 #: Calls that are timed: kinds of the policy's ``replaced_min_size``.
-KINDS = ("cholesky", "triangle", "lu", "inverse", "qr", "qr_stack", "product")
+KINDS = (
+    "cholesky", "triangle", "lu", "inverse", "qr", "qr_stack", "eigh", "eigh_stack", "svd", "svd_stack",
+    "product",
+)  # fmt: skip
 STACK = 64  # matrices of a stack, each of a quarter of the order: as much work as one of it
+SMALL_STACK = 512  # the same of matrices each of an eighth of the order
+SINGLE = 32  # the order over that of matrices alone of which there are kernels of eigenvalues
+LARGEST = 96  # order for which there are kernels of eigenvalues and of singular values
 
 
 def calls(n: int, device: str = "cuda") -> Iterator[tuple[str, Call]]:
@@ -30,6 +36,9 @@ def calls(n: int, device: str = "cuda") -> Iterator[tuple[str, Call]]:
     definite = general @ general.mT / n + torch.eye(n, dtype=torch.float64, device=device)
     factor = torch.linalg.cholesky(definite)
     stack = general[: n // 4, : n // 4].expand(STACK, n // 4, n // 4).contiguous()
+    alone, many = max(n // SINGLE, 1), n // 8
+    one, few = definite[:alone, :alone], general[: min(many, LARGEST), : min(many, LARGEST)]
+    small = few.expand(SMALL_STACK, *few.shape).contiguous()
     each = {
         "cholesky": lambda: torch.linalg.cholesky_ex(definite),
         "triangle": lambda: torch.linalg.solve_triangular(factor, general, upper=False),
@@ -37,6 +46,10 @@ def calls(n: int, device: str = "cuda") -> Iterator[tuple[str, Call]]:
         "inverse": lambda: torch.linalg.inv_ex(general),
         "qr": lambda: torch.geqrf(general),
         "qr_stack": lambda: torch.geqrf(stack),
+        "eigh": lambda: torch.linalg.eigh(one),
+        "eigh_stack": lambda: torch.linalg.eigh(small),
+        "svd": lambda: torch.linalg.svd(one),
+        "svd_stack": lambda: torch.linalg.svd(small),
         "product": lambda: general @ definite,
     }
 
@@ -48,8 +61,10 @@ def calls(n: int, device: str = "cuda") -> Iterator[tuple[str, Call]]:
 
         return run
 
+    orders = {"eigh": alone, "svd": alone, "eigh_stack": many, "svd_stack": many}
     for kind in KINDS:
-        yield kind, waiting(each[kind])
+        if orders.get(kind, 0) <= LARGEST:
+            yield kind, waiting(each[kind])
 
 
 def thresholds(
@@ -73,7 +88,8 @@ def thresholds(
         with mode, patch_torch(thresholds=0, backend=backend):
             yield
 
-    gains = gains_of(dict.fromkeys(KINDS, 1), lambda n: calls(n, backend), patched, sizes, say)
+    factors = {kind: 1 / SINGLE if kind in ("eigh", "svd") else 1 for kind in KINDS}
+    gains = gains_of(factors, lambda n: calls(n, backend), patched, sizes, say)
     return {
         "replaced_min_size": {kind: min(threshold(gains[kind], MIN_SPEEDUP), MAX_VALUE) for kind in KINDS}
     }

@@ -39,10 +39,17 @@ def test_calls_are_timed_with_and_without_the_patch(monkeypatch):
     assert set(values["replaced_min_size"]) == set(reference().replaced_min_size) == set(tuning.KINDS)
     assert set(sizes_of(policy.merged(reference(), values)).values()) == {inf}
     assert seen == [(kind, n) for n in (8, 16) for kind in tuning.KINDS]
-    names = {"cholesky", "solve_triangular", "lu_factor", "inv", "geqrf"}
+    names = {"cholesky", "solve_triangular", "lu_factor", "inv", "geqrf", "eigh", "svd"}
     assert {name for name, *_, mode in served if mode is None} == names
     assert {name for name, *_, mode in served if mode == "tensor"} == {"mm"}
     assert all(reason is None for _, reason, _ in served)
+
+
+def test_spectra_are_timed_where_there_are_kernels(monkeypatch):
+    monkeypatch.setattr(tuning, "LARGEST", 2)
+    kinds = ("eigh", "eigh_stack", "svd", "svd_stack")
+    timed = {n: [kind for kind, _ in tuning.calls(n, "cpu") if kind in kinds] for n in (16, 64, 128)}
+    assert timed == {16: [*kinds], 64: ["eigh", "svd"], 128: []}
 
 
 def test_the_command_writes_the_file_of_the_device(monkeypatch, capsys):

@@ -40,7 +40,7 @@ def tensors(name: str, result: Any) -> list[Any]:
     if name.startswith("lu_factor"):
         interchanges, lower, upper = torch.lu_unpack(*result[:2])
         return [interchanges @ lower @ upper, *result[2:]]
-    return list(result) if isinstance(result, tuple) else [result]
+    return list(linalg_calls.without_phases(name, result))
 
 
 def served_calls(*case: Any) -> Iterator[tuple[str, Any, Any]]:
@@ -50,6 +50,8 @@ def served_calls(*case: Any) -> Iterator[tuple[str, Any, Any]]:
         if name != "lstsq" or (flags["driver"] != "gelsy" and args[1].numel()):
             yield name, args, flags
     yield from linalg_calls.reflector_calls(*case)
+    for name, args, flags in linalg_calls.spectral_calls(*case):
+        yield name, args, {key: on_card(value) for key, value in flags.items()}
 
 
 @pytest.mark.parametrize("dtype", linalg_calls.DTYPES, ids=str)
@@ -65,6 +67,18 @@ def test_results_are_pytorchs(batch: tuple[int, ...], n: int, k: int, dtype: Any
         limit = 1e3 * torch.finfo(dtype).eps
         for one, other in zip(found, expected, strict=True):
             torch.testing.assert_close(one, other, rtol=limit, atol=limit, msg=f"{name} {flags}")
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_singular_vectors_have_the_strides_that_compilers_are_promised(full: bool) -> None:
+    fakes = pytest.importorskip("torch._subclasses").FakeTensorMode()
+    a = cases.random(torch.float64, 300, 6, 4).cuda()
+    with fakes:
+        promised = torch.linalg.svd(fakes.from_tensor(a), full)
+    with pyblasgpu.patch_torch(thresholds=0) as patch:
+        found = torch.linalg.svd(a, full)
+    assert patch.calls == {"svd": 1}
+    assert [x.stride() for x in found] == [x.stride() for x in promised]
 
 
 @pytest.mark.parametrize("call", linalg_calls.REFUSED)
