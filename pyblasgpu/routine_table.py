@@ -437,6 +437,7 @@ _LAPACK = (
         "lapack",
         (Matrix("jpvt", "n"), Matrix("tau", "least", is_result=True), Matrix("a", "m", "n")),
         work=("m", "n", "least"),
+        launches=".routines.lapack.geqp3",
         cpu=".cpu.scipy.qr:geqp3",
     ),
     Routine(

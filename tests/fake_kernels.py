@@ -350,7 +350,7 @@ class FakeKernel:
     gemv, ger, symv_small = fake_gemv.gemv, fake_gemv.ger, fake_gemv.symv_small
 
     jacobi_eigh, jacobi_svd = fake_eigen.jacobi_eigh, fake_eigen.jacobi_svd
-    geqrf_panel, geqrf_tall = fake_qr.geqrf_panel, fake_qr.geqrf_tall
+    geqp3, geqrf_panel, geqrf_tall = fake_qr.geqp3, fake_qr.geqrf_panel, fake_qr.geqrf_tall
     larft_leaf, reflector_copy = fake_qr.larft_leaf, fake_qr.reflector_copy
     getrf_panel, getrf_small, getrs_small = fake_lu.getrf_panel, fake_lu.getrf_small, fake_lu.getrs_small
     getrf_column, determinant, gesv_small = fake_lu.getrf_column, fake_lu.determinant, fake_lu.gesv_small

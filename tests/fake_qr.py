@@ -38,6 +38,26 @@ def geqrf_tall(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     _factor(fake.view(tau, n, 1, tau_step, 1, 1, 0)[0], fake.view(a, m, n, *steps, 1, 0)[0])
 
 
+def geqp3(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """Factors of a batch with pivots, from a copy, which is spoilt."""
+    m, n, tau_step, jpvt_step, *steps, w_cs, tau_batch, jpvt_batch, a_batch, w_batch, _, _ = numbers
+    (blocks, _, batch), config, k = grid, fake.source.config, min(m, n)
+    best = type(config)(config.dtype)
+    assert best.specialize(m, n, batch, known("h200").sm_count) == (config, blocks)
+    assert blocks * batch <= known("h200").sm_count or blocks == 1
+    w = fake.view(pointers[2], m, n, 1, w_cs, batch, w_batch)
+    a = fake.view(pointers[1], m, n, *steps, batch, a_batch)
+    tau = fake.view(pointers[0], k, 1, tau_step, 1, batch, tau_batch)
+    unit = config.dtype_facts.itemsize // 4
+    jpvt = fake.view(pointers[4], n, 1, jpvt_step // unit, 1, batch, jpvt_batch // unit)
+    for z in range(batch):
+        a[z], columns, tau[z, :, 0], _, _ = get_lapack_funcs("geqp3", (a,))(w[z])
+        words = np.zeros((n, unit), np.int32)
+        words[:, 0] = columns
+        jpvt[z, :, 0] = words.view(a.dtype)[:, 0]
+    w[...] = np.nan
+
+
 def _factor(tau: np.ndarray, a: np.ndarray) -> None:
     a[...], tau[:, 0], _, _ = get_lapack_funcs("geqrf", (a,))(a)
 

@@ -127,6 +127,7 @@ FACTORS = {
     "geqrf": ("qr", 0),
     "orgqr": ("qr", 0),
     "ormqr": ("qr", 0),
+    "geqp3": ("qr", 1),
     "gelqf": ("lq", 0),
     "orglq": ("lq", 0),
     "ormlq": ("lq", 0),

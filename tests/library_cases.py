@@ -119,12 +119,14 @@ linalg.lu_solve(linalg.lu_factor(q), c, trans=1)
 lapack.geqrf(c)[:2]
 lapack.orgqr(a, x)[0]
 lapack.ormqr("L", "C", a, x, c)[0]
+lapack.geqp3(c)[:3]
 lapack.gelqf(c)[:2]
 lapack.orglq(a, x)[0]
 lapack.ormlq("R", "N", a, x, b)[0]
 lapack.gels(g, c)[1]
 linalg.qr(q)
 linalg.qr(c, mode="reduced")
+linalg.qr(c, mode="reduced", pivoting=True)
 linalg.qr_multiply(c, x)
 linalg.lstsq(g, x, lapack_driver="gels")[0]
 lapack.syevd(q)[0]
@@ -178,8 +180,6 @@ pyblasgpu.trmm(t, a, lower=True, out=b)
 #: Those of arrays in host memory alone.
 HOST_CASES = [f"linalg.solve(r, {b}, assume_a={kind!r})" for b in "cx" for kind in ("tridiagonal", "banded")]
 HOST_CASES += """
-lapack.geqp3(a)
-linalg.qr(c, mode="reduced", pivoting=True)
 """.strip().split("\n")
 
 #: SciPy's names of routines that are not their letter before the stem.

@@ -13,6 +13,7 @@ from pyblasgpu.routines import level1
 from pyblasgpu.routines.lapack import (
     determinants,
     gels,
+    geqp3,
     geqrf,
     gesv,
     getrf,
@@ -35,7 +36,7 @@ from pyblasgpu.types import DTYPES, Diag, Dtype, Side, Trans, Uplo
 ROUTINES = (
     *["gemm"] * 4, *["trmm", "trsm"] * 2, "symm", "syrk", "syr2k", "gemmtr", "gemv", "ger", "symv", "level1",
     "reduce", "potrf", "potrs", "potri", "lauum", "trtri", "getrf", "determinants", "gesv", "getrs", "getri",
-    "geqrf", "orgqr", "ormqr", "gelqf", "gels",
+    "geqrf", "orgqr", "ormqr", "gelqf", "gels", "geqp3",
 )  # fmt: skip
 LARGEST_OF_BATCH = 300  # rows or columns
 
@@ -225,6 +226,9 @@ class _Draw:
 
     def geqrf(self, m, n, _):
         return geqrf.launch_list(self._facts(min(m, n)), self._matrix(m, n, out=True))
+
+    def geqp3(self, m, n, _):
+        return geqp3.launch_list(self._facts(n), self._facts(min(m, n)), self._matrix(m, n, out=True))
 
     def gelqf(self, m, n, _):
         return lq.factors_launch_list(self._facts(min(m, n)), self._matrix(m, n, out=True))

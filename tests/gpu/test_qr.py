@@ -188,6 +188,40 @@ def test_lapacks_least_squares(letter, shape, trans):
         assert np.isfinite(x.get()).all()
 
 
+@pytest.mark.parametrize("kind", SETS)
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize(
+    "shape",
+    [(1, 1), (7, 7), (33, 70), (128, 128), (300, 200), (200, 300), (3000, 40), (5, 40, 30), (3, 300, 90)],
+)
+def test_pivots(kind, letter, shape):
+    """Factors of the columns in their order, whose sizes do not increase; by one block and by several."""
+    a = matrix_of(kind, letter, *shape)
+    k = min(shape[-2:])
+    for order in "CF":
+        for _ in range(2):  # new, and kept
+            qr, jpvt, tau, _, info = lapack.geqp3(cupy.array(a, order=order))
+            columns, r = jpvt.numpy(), np.triu(qr[..., :k, :].get())
+            assert info == 0 and (np.sort(columns) == np.arange(1, shape[-1] + 1)).all()
+            q = lapack.orgqr(qr[..., :k], tau)[0].get()
+            check_factors(np.take_along_axis(a, columns[..., None, :] - 1, -1), q, r)
+            sizes = np.abs(np.diagonal(r, axis1=-2, axis2=-1)).astype("d")
+            eps = np.finfo(a.dtype).eps
+            least = sizes[..., :1] * max(shape) * eps  # rounding errors have no order
+            assert (sizes[..., 1:] <= sizes[..., :-1] * (1 + 100 * eps) + least).all()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape", [(90, 60), (60, 90), (400, 300), (4, 30, 20)])
+def test_pivots_are_lapacks(letter, shape):
+    a = matrix_of("random", letter, *shape)
+    for mode in ("economic", "raw", "r"):
+        ours: Any = linalg.qr(cupy.asarray(a), mode=mode, pivoting=True)
+        theirs: Any = linalg.qr(a, mode=mode, pivoting=True)
+        np.testing.assert_array_equal(ours[-1].get(), theirs[-1])
+        np.testing.assert_allclose(ours[-2].get(), theirs[-2], atol=1000 * max(shape) * np.finfo(a.dtype).eps)
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 @pytest.mark.parametrize("n", [8, 100])
 def test_special_values_stay_in_their_matrix(value, n):

@@ -103,7 +103,9 @@ def test_packing_and_small_triangles(letter, cc):
 
 
 @pytest.mark.parametrize("name", ["h200", "a100"])
-@pytest.mark.parametrize("stem, letter", [*product(["jacobi_eigh", "jacobi_svd", "gemm_grouped"], DTYPES)])
+@pytest.mark.parametrize(
+    "stem, letter", [*product(["jacobi_eigh", "jacobi_svd", "gemm_grouped", "geqp3"], DTYPES)]
+)
 def test_kernels_of_all_sizes(stem, letter, name):
     device = known(name)
     sources = list(fixed_kernels(stem, letter, device))

@@ -43,6 +43,7 @@ MORE = {
     'linalg.solve(t, x, assume_a="lower triangular")': 33,
     "linalg.lu(g, p_indices=True)": 70,
     "linalg.qr_multiply(c, x)": 68,
+    'linalg.qr(c, mode="reduced", pivoting=True)': 36,
     'linalg.lstsq(g, x, lapack_driver="gels")[0]': 34,
     "lapack.syevd(q)[0]": 32,
     "lapack.gesdd(m)[1]": 40,

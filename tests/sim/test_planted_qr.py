@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
-from . import test_geqrf_panel, test_reflectors
+from . import test_geqp3, test_geqrf_panel, test_reflectors
 from .kernel_checks import Check, one_each
 from .planting import assert_caught, parameters
 
@@ -33,6 +34,12 @@ def triangle(**options) -> Check:
     return Check("larft_leaf", lambda module: test_reflectors.check_triangle(kernels=module, **options))
 
 
+@one_each
+def pivoted(test: Callable = test_geqp3.check, **options) -> Check:
+    return Check("geqp3", lambda module: test(kernels=module, **options))
+
+
+SPREAD, PIVOTED_SPECIAL = pivoted(blocks=2), pivoted(test_geqp3.special)
 SPECIAL, TALL_SPECIAL = panel(test=test_geqrf_panel.special), tall(test_geqrf_panel.special)
 LARGE, SMALL = panel(scale=1e307), panel(scale=1e-307)
 
@@ -54,6 +61,30 @@ DEFECTS = [
     ("factor.qr.geqrf_panel", "meet(flags, int32(j + 2), blocks, t)", "pass", panel("spread", m=70)),
     ("factor.qr.geqrf_panel", "meet(flags, int32(1), blocks, thread)", "pass", panel("spread", m=70)),
     ("factor.qr.geqrf_panel", "            part(flags, blocks, thread)", "            pass", panel("spread", m=70)),
+    ("factor.qr.geqp3", "            cuda.syncthreads()\n            if t == 0:", "            if t == 0:", pivoted()),
+    ("factor.qr.geqp3", "int32(1)\n            cuda.syncthreads()", "int32(1)", pivoted()),
+    ("factor.qr.geqp3", "            meet(flags, number, blocks, t)", "            pass", SPREAD),
+    ("factor.qr.geqp3", "            part(flags, blocks, t)", "            pass", SPREAD),
+    ("factor.qr.geqp3", "(3 - (j & 1)) * n", "(2 + (j & 1)) * n", SPREAD),
+    ("factor.qr.pivot_column", "* CANDIDATE + k] = best[k]\n        cuda.syncthreads()", "* CANDIDATE + k] = best[k]", pivoted()),
+    ("factor.qr.pivot_column", "            cuda.syncthreads()\n            for k in range(COUNT):\n                x[k] =", "            for k in range(COUNT):\n                x[k] =", SPREAD),
+    # pivots
+    ("factor.qr.pivot_column", "e == best[0]) & ((f > best[1])", "e == best[0]) & ((f < best[1])", pivoted()),
+    ("factor.qr.pivot_column", "(q < best[2])", "(q > best[2])", PIVOTED_SPECIAL),
+    ("factor.qr.pivot_column", "real(e + exponent(scale))", "real(e)", pivoted(m=9, n=5, scales=10.0 ** np.array([-300, 300, 0, -299, 299]))),
+    ("factor.qr.pivot_column", "        if e < LEAST:", "        if e > MOST:", PIVOTED_SPECIAL),
+    ("factor.qr.geqp3", "if is_over[c] == 0:", "if is_over[c] < 2:", pivoted()),
+    ("factor.qr.geqp3", "select(ok & (row != top), square", "select(ok, square", pivoted()),
+    ("factor.qr.geqp3", "root(acc[0] + acc[1])\n\n    return step", "root(acc[0])\n\n    return step", pivoted()),
+    ("factor.qr.geqp3", "int32(order[i] + 1)", "int32(order[i])", pivoted()),
+    ("factor.qr.geqp3", "i = int32(least + team)", "i = n", pivoted(m=5, n=9)),
+    ("factor.qr.geqp3", "w[0] * v[k * 2] - w[1] * v[k * 2 + 1]", "w[0] * v[k * 2] + w[1] * v[k * 2 + 1]", pivoted(letter="z")),
+    ("factor.qr.geqp3", "v[k * 2] * x[k * 2 + 1] - v", "v[k * 2] * x[k * 2 + 1] + v", pivoted(letter="z")),
+    ("factor.qr.geqp3", "re * h[FACTOR + 1] + im * h[FACTOR]", "im * h[FACTOR]", pivoted(letter="z")),
+    ("factor.qr.geqp3", "(h[BETA] if i == j else re) * back", "h[BETA] if i == j else re", pivoted(scales=1e300)),
+    ("factor.qr.geqp3", "batch * stride_w * REALS", "0", pivoted(batch=2)),
+    ("factor.qr.geqp3", "batch * stride_jpvt", "0", pivoted(batch=2)),
+    ("factor.qr.geqp3", "int64(block) * (2 * n)", "0", SPREAD),
     # edges
     ("factor.qr.geqrf_panel", "if col == j + 1:", "if col == j + 2:", panel()),
     ("factor.qr.geqrf_panel", "top + lane > j - FIRST)\n            add", "True)\n            add", panel(test=test_geqrf_panel.infinite)),

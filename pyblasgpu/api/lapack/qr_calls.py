@@ -16,7 +16,7 @@ from ...frontend.calls.factor_replay import Factors
 from ...types import Dtype, Side, Trans
 from ..blas.arrays import checked_array, common_dtype_of, shaped_like
 from ..blas.vectors import whole
-from ..processor import on_processor, small_on_processor
+from ..processor import small_on_processor
 from .call import as_stack, factor_call, run_by_row
 
 __all__ = [
@@ -50,17 +50,19 @@ def factors_of(
 
 
 def pivoted_factors_of(
-    stem: str, name: str, dtype: Dtype | None, a: Array, lwork: int | None, overwrite_a: Flag
+    stem: str, name: str, dtype: Dtype | None, a: Array, lwork: int | None, overwrite_a: Flag, key: Any
 ) -> tuple[Array, Any, Array, Array, int]:
-    """The results of `geqp3`."""
-    with on_processor(name, {"a": a}, "LAPACK"):
-        matrix = as_stack(name, "a", a, dtype)
-        m, n = matrix.shape[-2:]
+    """The results of `geqp3` that are not kept."""
+    matrix = as_stack(name, "a", a, dtype)
+    m, n = matrix.shape[-2:]
+    with _placed(name, dtype, matrix):
         call, source = factor_call(name, dtype, {}, "a", matrix, overwrite_a)
-        work = _workspace(call, lwork, n + 1, cpu.workspace_of_geqp3, m, n)
-        factors, columns, tau = _run(call, stem, {}, source, (), lwork, (n, Factors(min(m, n))))
-        if not min(m, n):  # whose columns stay
-            columns[...] = np.arange(1, n + 1)
+        work, counts = _workspace(call, lwork, n + 1, cpu.workspace_of_geqp3, m, n), (n, Factors(min(m, n)))
+        if lwork != -1 and not min(m, n):  # whose columns stay
+            order = np.broadcast_to(np.arange(1, n + 1, dtype=np.int32), (*call.out.shape[:-2], n))
+            columns, tau = call.integers_of([order.copy(), _zeros(call, counts[1])], counts)
+            return shaped_like(call.delivered(), a), columns, _array(call, tau), work, 0
+        factors, columns, tau = _run(call, stem, {}, source, (), lwork, counts, key)
         return shaped_like(factors, a), columns, _array(call, tau), work, 0
 
 
@@ -198,11 +200,13 @@ def _run(
 ) -> tuple[Any, ...]:
     """Run a routine; a query of the workspace computes nothing, and returns the argument."""
     if lwork == -1:
-        shapes = [(*call.out.shape[:-2], count) for count in counts]
-        kinds = [call.dtype.name if isinstance(count, Factors) else "int32" for count in counts]
-        zeros: list[Any] = [np.zeros(shape, kind) for shape, kind in zip(shapes, kinds, strict=True)]
-        return call.arrays[-1], *call.integers_of(zeros, counts)
+        return call.arrays[-1], *call.integers_of([_zeros(call, count) for count in counts], counts)
     return run_by_row(call, stem, flags, source, inputs, counts=counts, key=key)
+
+
+def _zeros(call: FactorCall, count: int) -> np.ndarray[Any, Any]:
+    """Zeros, `count` of each matrix: integers, or `Factors`."""
+    return np.zeros((*call.out.shape[:-2], count), call.dtype.name if isinstance(count, Factors) else "int32")
 
 
 def _check_product(stem: str, name: str, side: Side, a: Array, tau: Array, c: Array) -> None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 
 from ...arguments import Array, Flag, enabled, shown
-from ...frontend.calls.factor_chain import repeat_chain
+from ...frontend.calls.factor_chain import Repeated, repeat_chain
 from ..docstrings import Shared, documenting
 from ..lapack import names as lapack
 from ..lapack.qr_calls import checked_workspace
 from ..lapack.triangles import upper_triangle
-from ..processor import on_processor
 from .arrays import Arrays, taken
 from .checks import check_values
 from .cholesky_qr import cholesky_qr, is_tall
@@ -29,13 +27,7 @@ _documented = documenting(
     a : array, shape (..., m, n)
         The matrices; leading dimensions count them. k is the lesser of m and n.
     pivoting : bool, default False
-        Whether columns are interchanged so that the diagonal of R does not increase in modulus. SciPy's
-        LAPACK does that, of host arrays alone.
-
-    Raises
-    ------
-    NotImplementedError
-        When an array is on a device, with `pivoting`.
+        Whether columns are interchanged so that the diagonal of R does not increase in modulus.
     """),
     LINALG,
 )
@@ -115,20 +107,20 @@ def qr(
         raise ValueError(f"{name}: mode={shown(mode)} is none of {', '.join(_MODES)}")
     key = name, overwrite_a, lwork, mode, pivoting, check_finite
     if type(a) is not np.ndarray and (done := repeat_chain(key, (a,))) is not None:
-        return _as_called(kind, done.results, a)
+        return _as_called(kind, _repeated(done, a) if pivoting else done.results, a)
     pivoted = enabled(pivoting, name, "pivoting")
     arrays = taken(name, {"a": a})
     (matrix,) = arrays.each
     tall = kind == "economic" and not pivoted and is_tall(arrays, matrix)
     arrays = arrays if tall else arrays.recorded(key, (a,), check_finite)
     overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
-    with _refusing_pivots(name, {"a": a}, pivoted), arrays.silent():
+    with arrays.silent():
         check_values(arrays, check_finite, name, matrix)
         _check_matrix(name, matrix)
         lwork = checked_workspace(name, lwork, matrix.shape[-1] + pivoted)
         if tall and (found := cholesky_qr(arrays, arrays.cast(matrix))) is not None:
             return tuple(map(arrays.returned, found))
-        factors, tau, order = _factored(arrays, matrix, overwrite, pivoted, lwork)
+        factors, tau, columns = _factored(arrays, matrix, overwrite, pivoted, lwork)
         m, n = factors.shape[-2:]
         reduced = kind in ("economic", "raw") and m > n
         r = _upper(arrays, factors[..., :n, :] if reduced else factors)
@@ -138,8 +130,21 @@ def qr(
             results = [r]
         else:
             results = [orthogonal_of(arrays, factors, tau, kind == "full"), r]
-        arrays.kept(*results)
+        arrays.kept(*results, *columns)
+        order = [_from_zero(arrays, each) for each in columns]
         return _as_called(kind, [arrays.returned(each) for each in (*results, *order)], matrix)
+
+
+def _repeated(done: Repeated, a: Any) -> list[Any]:
+    """The results of a call with pivots that is repeated."""
+    *results, columns = done.results
+    with (arrays := done.with_them.of(a)).current():
+        return [*results, arrays.returned(_from_zero(arrays, columns))]
+
+
+def _from_zero(arrays: Arrays, columns: Any) -> Any:
+    """The numbers of columns, which LAPACK counts from 1."""
+    return arrays.integers(columns) - 1
 
 
 def _upper(arrays: Arrays, factors: Any) -> Any:
@@ -217,19 +222,15 @@ def qr_multiply(
     overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
     keeps_rows = enabled(overwrite_c, name, "overwrite_c")
     is_left, conjugated = mode == "left", enabled(conjugate, name, "conjugate")
-    with _refusing_pivots(name, {"a": a, "c": c}, pivoted), arrays.silent():
+    with arrays.silent():
         check_values(arrays, None, name, matrix, other)
         matrix = matrix[None] if len(matrix.shape) == 1 else matrix
         _check_matrix(name, matrix)
-        factors, tau, order = _factored(arrays, matrix, overwrite, pivoted)
+        factors, tau, columns = _factored(arrays, matrix, overwrite, pivoted)
         product = _multiplied(arrays, factors, tau, other, is_left, conjugated, keeps_rows)
         r = arrays.xp.triu(factors[..., : min(factors.shape[-2:]), :])
+        order = [_from_zero(arrays, each) for each in columns]
         return tuple(map(arrays.returned, (product, r, *order)))
-
-
-def _refusing_pivots(name: str, arrays: dict[str, Array], pivoted: bool) -> AbstractContextManager[None]:
-    """The context of a call, which SciPy's LAPACK computes with pivots, of host arrays alone."""
-    return on_processor(name, arrays, "LAPACK") if pivoted else nullcontext()
 
 
 def _check_matrix(name: str, matrix: Any) -> None:
@@ -240,7 +241,7 @@ def _check_matrix(name: str, matrix: Any) -> None:
 def _factored(
     arrays: Arrays, matrix: Any, overwrite: bool, pivoted: bool, lwork: int | None = None
 ) -> tuple[Any, Any, tuple[Any, ...]]:
-    """The reflectors of matrices, their factors, and the order of columns if `pivoted`."""
+    """The reflectors of matrices, their factors, and the order of columns, from 1, if `pivoted`."""
     matrix = arrays.cast(matrix)
     if arrays.library.host and not (pivoted or overwrite or lwork is not None):
         small = reflectors_of(matrix, arrays.dtype)
@@ -250,7 +251,7 @@ def _factored(
         factors, tau, _, _ = lapack.geqrf(matrix, lwork, overwrite)
         return factors, tau, ()
     factors, columns, tau, _, _ = lapack.geqp3(matrix, lwork, overwrite)
-    return factors, tau, (columns - 1,)  # LAPACK counts from 1
+    return factors, tau, (columns,)
 
 
 def orthogonal_of(arrays: Arrays, factors: Any, tau: Any, is_full: bool) -> Any:

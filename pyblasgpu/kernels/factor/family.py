@@ -21,6 +21,7 @@ FAMILIES = (
     Family("determinant", ".factor.lu.determinant", "Determinant", "slogdet"),
     Family("geqrf_panel", ".factor.qr.geqrf_panel", "GeqrfPanel", "geqrf"),
     Family("geqrf_tall", ".factor.qr.geqrf_tall", "GeqrfTall", "geqrf"),
+    Family("geqp3", ".factor.qr.geqp3", "Geqp3", "geqp3"),
     Family("larft_leaf", ".factor.qr.larft_leaf", "LarftLeaf", "geqrf"),
     Family("reflector_copy", ".factor.qr.reflector_copy", "ReflectorCopy", "geqrf"),
     Family("jacobi_eigh", ".factor.eigen.jacobi_eigh", "JacobiEigh", "eigh"),
