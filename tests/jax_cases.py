@@ -105,6 +105,21 @@ def _of_matrix(op, a, *args):
     return op(a, lu, pivots, *args)
 
 
+def _of_vectors(op, a, *args):
+    """What does not depend on phases of vectors, of Hermitian matrices or of others."""
+    if op is ARRAYS.eigh:
+        w, v, _ = op(hermitian(a), *args)
+        return w, v * jnp.arange(1, w.shape[-1] + 1) @ v.mT.conj()
+    u, sigma, vh, _ = op(a, *args)
+    k = sigma.shape[-1]
+    weighted = u[..., :k] * jnp.arange(1, k + 1)
+    return sigma, weighted @ vh[..., :k, :], weighted @ u[..., :k].mT.conj()
+
+
+def _pseudoinverse(op, a, atol, rtol, is_hermitian):
+    return op(hermitian(a) if is_hermitian else a, atol, rtol, is_hermitian)[0]
+
+
 def _gaussian_backward(op, k, y, gq, gd):
     factor = jnp.linalg.cholesky(hermitian(k))
     x = jax.scipy.linalg.cho_solve((factor, True), y)
@@ -140,6 +155,14 @@ def cases(dtype: np.dtype) -> Iterator[Case]:
         yield Case("lu_factor_ex", (r(*shape),), _first)
     for shape, complete in (((3, 2), False), ((2, 2), True), ((2, 3), False), ((2, 1, 2, 2), False)):
         yield Case("qr", (r(*shape), complete), _plain)
+    yield Case("svd", (r(2, 2, 3) if dtype.kind == "c" else r(3, 2), True), _of_vectors)
+    yield Case("svdvals", (r(2, 3),), _first)
+    yield Case("eigh", (hermitian(r(2, 3, 3)), True), _of_vectors)
+    yield Case("eigvalsh", (hermitian(r(3, 3)), False), _hermitian_first(1))
+    bound = jnp.float64(0.01)
+    yield Case("pinv", (r(3, 1) @ r(1, 2), bound, bound / 3, False), _pseudoinverse)  # of one value
+    if dtype.kind == "c":
+        yield Case("pinv", (hermitian(r(2, 2)), bound, bound / 3, True), _pseudoinverse)
     packed, pivots = jax.scipy.linalg.lu_factor(r(2, 2))
     yield Case("interchanged", (r(2, 3), pivots, True), _plain)
     yield Case("lu_inverse", (packed, pivots), _plain)

@@ -15,7 +15,7 @@ from ..types import DTYPES
 from .description import Description, left_numbers
 from .handler import TARGET, prepare
 
-__all__ = ["LETTERS", "launch", "varying"]
+__all__ = ["LETTERS", "first_device", "launch", "varying"]
 
 #: Letters of the dtypes that are served.
 LETTERS = {np.dtype(dtype.name): letter for letter, dtype in DTYPES.items() if letter in "sdcz"}
@@ -165,7 +165,7 @@ batching.primitive_batchers[launch_p] = _batched
 
 
 @cache
-def _first_device() -> int | None:
+def first_device() -> int | None:
     """Return the number of a device to compile for; None where a program is lowered for another machine."""
     try:
         number: int = jax.local_devices(backend="cuda")[0].local_hardware_id
@@ -177,7 +177,7 @@ def _first_device() -> int | None:
 def _lowered(context: Any, *arrays: Any, on_device: bool = False, **params: Any) -> Any:
     """Lower to a call of the handler; an output that is updated has the memory of the last argument."""
     text = _description(context.avals_in, context.avals_out, params).text()
-    prepare(text, _first_device() if on_device else None)
+    prepare(text, first_device() if on_device else None)
     aliases = {len(arrays) - 1: 0} if params["is_updated"] else {}
     return jax.ffi.ffi_lowering(TARGET, operand_output_aliases=aliases)(context, *arrays, call=text)
 

@@ -29,7 +29,8 @@ def linear(forward: Callable[..., Any], transposed: Callable[..., Any], read: An
     ----------
     forward : callable
     transposed : callable
-        ``transposed(*read, *cotangents)`` returns those of `arrays`, with their shapes.
+        ``transposed(*read, *cotangents)`` returns those of `arrays`, with their shapes. Cotangents that are
+        zero are None.
     read, arrays : sequence of array
     """
     operands = varying(*read, *arrays)
@@ -70,10 +71,21 @@ def _differentiated(primals: Any, tangents: Any, *, forward: Any, transposed: An
 
 
 def _transposed(cotangents: Any, *operands: Any, forward: Any, transposed: Any, count: int) -> Any:
-    if all(type(cotangent) is ad.Zero for cotangent in cotangents):
+    present = [type(cotangent) is not ad.Zero for cotangent in cotangents]
+    if not any(present):
         return [None] * count + [ad.Zero(operand.aval) for operand in operands[count:]]
-    given = [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
-    return [None] * count + linear(transposed, forward, operands[:count], given)
+    given = [cotangent for cotangent, here in zip(cotangents, present, strict=True) if here]
+    if all(present):
+        return [None] * count + linear(transposed, forward, operands[:count], given)
+
+    def back(*values: Any) -> Any:
+        left = iter(values[count:])
+        return transposed(*values[:count], *[next(left) if here else None for here in present])
+
+    def again(*values: Any) -> Any:
+        return [x for x, here in zip(forward(*values), present, strict=True) if here]
+
+    return [None] * count + linear(back, again, operands[:count], given)
 
 
 def _batched(operands: Any, dims: Any, *, forward: Any, transposed: Any, count: int) -> Any:

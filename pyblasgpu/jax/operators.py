@@ -188,7 +188,8 @@ def _tangents(operator: _Operator, kinds: Any, values: Any, outputs: Any, tangen
         s, found = state(operands[: len(read)]), iter(operands[len(read) :])
         s.needs = dict(zip(operator.arrays, varied, strict=True))
         # JAX's cotangents are conjugates of gradients
-        grads = [next(found).conj() if kept else None for kept in keep]
+        moved = [next(found) if kept else None for kept in keep]
+        grads = [None if x is None else x.conj() for x in moved]
         result = row.backward(ARRAYS, s, *grads)
         each = zip(result if isinstance(result, tuple) else (result,), kinds, input_likes, strict=True)
         return [_summed(x, kind, *like).conj() for x, kind, like in each if like]

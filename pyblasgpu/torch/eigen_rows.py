@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
-from importlib import import_module
 from typing import Any
 
 import torch
@@ -11,9 +9,8 @@ from torch import Tensor
 
 import pyblasgpu as pb
 
-from ..frontend.calls.lazy_routines import routine_module
+from ..frontend.calls.lazy_routines import largest_order
 from ..operators import eigen as rows
-from ..types import DTYPES
 from .memory import adjoint, by_columns, by_rows, integers, where_computed
 from .operators import Operator, register
 from .served import LETTERS
@@ -25,19 +22,7 @@ def have_kernels(stem: str, a: Tensor, vectors: bool = True) -> bool:
     """Whether `syevd` or `gesdd` computes matrices of this shape; the processor computes all."""
     if not a.is_cuda:
         return True
-    generation = import_module("..dispatch.choose", __package__).generation()
-    return min(a.shape[-2:]) <= _largest(stem, LETTERS[a.dtype], a.device.index, vectors, generation)
-
-
-@cache
-def _largest(stem: str, letter: str, device: int, vectors: bool, generation: Any) -> int:
-    """Return the largest extent of which there are kernels, for values that are tuned so far."""
-    routine, dtype = routine_module(f"lapack.{stem}"), DTYPES[letter]
-    if stem == "syevd":
-        order: int = routine.max_order(dtype, device)
-        return order
-    extent: int = routine.max_extent(dtype, device, vectors=vectors)
-    return extent
+    return min(a.shape[-2:]) <= largest_order(stem, LETTERS[a.dtype], a.device.index, vectors)
 
 
 def _reals(a: Tensor) -> Tensor:

@@ -12,8 +12,18 @@ from jax.scipy import linalg as scipys
 from jax_cases import hermitian, random, spd
 
 import pyblasgpu.jax as ours
+from pyblasgpu.jax import eigen_rows
 
 DTYPES = ["float32", "float64", "complex64", "complex128"]
+
+
+def without_phases(result):
+    """Results as they are compared: vectors by what does not depend on their phases."""
+    u, values, vh = result if len(result) == 3 else (result[1], result[0], result[1].mT.conj())
+    weighted = u * jnp.arange(1, values.shape[-1] + 1, dtype=values.dtype)
+    return values, weighted @ vh, weighted @ u.mT.conj()
+
+
 #: Calls by a name, of our functions and of JAX's.
 CALLS = {
     "matmul": (lambda p, a, b: ours.matmul(a, b), lambda p, a, b: a @ b),
@@ -35,6 +45,20 @@ CALLS = {
         lambda p, a, b: tuple(ours.qr(a, "complete")),
         lambda p, a, b: tuple(jnp.linalg.qr(a, "complete")),
     ),
+    "eigh": (
+        lambda p, a, b: without_phases(ours.eigh(a + 2 * p)),
+        lambda p, a, b: without_phases(jnp.linalg.eigh(a + 2 * p)),
+    ),
+    "eigvalsh of upper triangles": (
+        lambda p, a, b: ours.eigvalsh(p, "U", symmetrize_input=False),
+        lambda p, a, b: jnp.linalg.eigvalsh(p, "U", symmetrize_input=False),
+    ),
+    "svd": (
+        lambda p, a, b: without_phases(ours.svd(b, False)),
+        lambda p, a, b: without_phases(jnp.linalg.svd(b, False)),
+    ),
+    "svdvals": (lambda p, a, b: ours.svdvals(b.mT), lambda p, a, b: jnp.linalg.svdvals(b.mT)),
+    "pinv": (lambda p, a, b: ours.pinv(b, 0.4), lambda p, a, b: jnp.linalg.pinv(b, 0.4)),
     "cholesky": (lambda p, a, b: ours.cholesky(p), lambda p, a, b: jnp.linalg.cholesky(p)),
     "cholesky, upper": (
         lambda p, a, b: ours.cholesky(p, upper=True),
@@ -139,6 +163,56 @@ def test_other_dtypes_are_jax_s():
     close(ours.matmul(jnp.ones(3), jnp.ones((3, 2))), jnp.ones(3) @ jnp.ones((3, 2)))
 
 
+def test_singular_values_of_all_shapes_and_options():
+    for shape in ((2, 5, 3), (3, 5), (4, 4), (0, 2, 3), (2, 3, 0)):
+        a = random(np.dtype("complex64"), *shape)
+        u, sigma, vh = ours.svd(a)
+        close(sigma, jnp.linalg.svd(a, compute_uv=False))
+        close(u[..., : sigma.shape[-1]] * sigma[..., None, :] @ vh[..., : sigma.shape[-1], :], a)
+        for x in (u, vh):
+            close(x @ x.mT.conj(), jnp.broadcast_to(jnp.eye(x.shape[-1], dtype=x.dtype), x.shape))
+    a = random(np.dtype("float64"), 4, 4)
+    close(ours.svd(a, hermitian=True).S, jnp.linalg.svd(a, hermitian=True).S)
+    p = a @ a.mT
+    close(ours.pinv(p, hermitian=True, rcond=0.1), jnp.linalg.pinv(p, 0.1, hermitian=True))
+    stack = jnp.stack([p, p - p[:1]])
+    for options in ({}, {"rtol": 2.0}, {"tol": jnp.array([1.0, 9.0])}, {"hermitian": True}):
+        close(ours.matrix_rank(stack, **options), jnp.linalg.matrix_rank(stack, **options))
+    close(ours.matrix_rank(a[0]), jnp.linalg.matrix_rank(a[0]))
+
+
+@pytest.mark.parametrize("name", ["eigh", "eigvalsh", "svd", "svdvals", "pinv"])
+def test_spectra_that_are_equal_or_not_finite(name):
+    """Gradients of values are finite; of matrices that are not finite results alone are NaN."""
+    values = {"eigh": lambda f, x: f.eigh(x)[0], "svd": lambda f, x: f.svd(x)[1]}
+    value = values.get(name, lambda f, x: getattr(f, name)(x))
+    equal = jnp.diag(jnp.array([2.0, 2.0, 1.0, 0.0]))
+    grads = [jax.grad(lambda x, f=f: jnp.sin(value(f, x)).sum())(equal) for f in (ours, jnp.linalg)]
+    close(*grads)
+    bad = jnp.stack([equal, equal.at[1, 1].set(jnp.nan), equal.at[1, 1].set(jnp.inf)])
+    found = value(ours, bad)
+    assert jnp.isfinite(found[0]).all() and jnp.isnan(found[1:]).all()
+
+
+def test_large_matrices_are_jaxs_where_there_is_a_device(monkeypatch):
+    """Kernels of the first device have orders up to some limit."""
+    launched = []
+    monkeypatch.setattr(eigen_rows, "first_device", lambda: 0)
+    monkeypatch.setattr(
+        eigen_rows, "largest_order", lambda stem, letter, device, vectors: 6 if vectors else 8
+    )
+    monkeypatch.setattr(eigen_rows, "launch", lambda stem, *args, **options: launched.append(stem) or 1 / 0)
+    a = random(np.dtype("float32"), 7, 7)
+    for name in ("eigh", "svd"):
+        close(*(without_phases(getattr(library, name)(a)) for library in (ours, jnp.linalg)))
+    close(ours.pinv(a), jnp.linalg.pinv(a))
+    assert not launched
+    for call in (lambda: ours.eigh(a[:6, :6]), lambda: ours.svdvals(a)):
+        with pytest.raises(ZeroDivisionError):
+            call()
+    assert launched == ["syevd", "gesdd"]
+
+
 def test_matrices_that_are_not_positive_definite_give_nan():
     """Only their own results, and without waiting: nothing is raised."""
     bad, good = jnp.array([[1.0, 2.0], [2.0, 1.0]]), jnp.eye(2)
@@ -169,6 +243,10 @@ ERRORS = {
     ),
     "gemm: trans_a": lambda: ours.gemm(jnp.eye(2), jnp.eye(2), trans_a="X"),
     "gemm: float32, float64": lambda: ours.gemm(jnp.eye(2, dtype="float16"), jnp.eye(2, dtype="float16")),
+    "eigh: a has shape (2, 3); a square": lambda: ours.eigh(jnp.ones((2, 3))),
+    "eigvalsh: UPLO='X' is none of": lambda: ours.eigvalsh(jnp.eye(2), "X"),
+    "svd: a has shape (3,); a matrix": lambda: ours.svd(jnp.ones(3)),
+    "pinv: rtol and rcond exclude": lambda: ours.pinv(jnp.eye(2), 1, rcond=1),
     "qr: a has shape (3,); a matrix": lambda: ours.qr(jnp.ones(3)),
     "gemm: method='fast' is none of '3m', 'tensor'": lambda: ours.gemm(jnp.eye(2), jnp.eye(2), method="fast"),
     "gemm: method='3m' is for complex arrays": lambda: ours.gemm(jnp.eye(2), jnp.eye(2), method="3m"),

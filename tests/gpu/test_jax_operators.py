@@ -84,6 +84,9 @@ FUNCTIONS = {
     "inv": (lambda p, b: ours.inv(p), lambda p, b: jnp.linalg.inv(p)),
     "slogdet": (lambda p, b: ours.slogdet(p)[1], lambda p, b: jnp.linalg.slogdet(p)[1]),
     "qr": (lambda p, b: ours.qr(b).R, lambda p, b: jnp.linalg.qr(b).R),
+    "eigvalsh": (lambda p, b: ours.eigvalsh(p), lambda p, b: jnp.linalg.eigvalsh(p)),
+    "svdvals": (lambda p, b: ours.svdvals(p), lambda p, b: jnp.linalg.svdvals(p)),
+    "pinv": (lambda p, b: ours.pinv(p), lambda p, b: jnp.linalg.pinv(p)),
     "gemm by a method": (lambda p, b: ours.gemm(p, b, method="tensor"), lambda p, b: p @ b),
     "inv_quad_logdet": (
         lambda p, b: ours.inv_quad_logdet(p, b)[0],

@@ -14,6 +14,7 @@ import scipy.linalg.lapack as scipys
 
 from pyblasgpu import lapack
 from pyblasgpu.api.lapack.spectra import QUERIES, ROWS, scipys_name
+from pyblasgpu.frontend.calls.lazy_routines import largest_order
 from pyblasgpu.types import DTYPES
 
 N = 6
@@ -233,6 +234,17 @@ def test_singular_values_on_a_device(card, letter, stem, shape, options):
 def test_large_matrices_on_a_device_are_refused(fake, name, shape, text):
     with pytest.raises(NotImplementedError, match=f"^{name}: {text} .* is at most "):
         getattr(lapack, name)(fake_device.Array(matrices(name[0], *shape)))
+
+
+@pytest.mark.parametrize("letter", "dz")
+@pytest.mark.parametrize(("stem", "vectors"), [("syevd", True), ("gesdd", True), ("gesdd", False)])
+def test_the_largest_order_on_a_device_is_served(card, letter, stem, vectors):
+    largest = largest_order(stem, letter, 0, vectors)
+    fits, larger = (fake_device.Array(np.eye(n, dtype=DTYPES[letter].name)) for n in (largest, largest + 1))
+    function = getattr(lapack, scipys_name(letter, stem))
+    assert not function(fits, int(vectors))[-1].numpy().any()
+    with pytest.raises(NotImplementedError, match=f" {largest}[,; ]"):
+        function(larger, int(vectors))
 
 
 @pytest.mark.parametrize("letter", DTYPES)

@@ -13,6 +13,7 @@ import numpy as np
 
 from ...arguments import enabled, shown
 from ...cpu.scipy.cholesky import lapack
+from ...cpu.scipy.eigen import is_finite
 from ...frontend.arrays.any_array import library_of
 from ...types import DTYPES, Dtype, Uplo
 from ..blas.vectors import whole
@@ -252,19 +253,11 @@ def _spectrum(
     Of matrices that are not finite, with which LAPACK may iterate for ever, results are NaN and `info` is n,
     the lesser extent, as on a device.
     """
-    if all(_is_finite(matrix, low) for matrix in each):
+    if all(is_finite(matrix, low) for matrix in each):
         return _called(name, routine, each, options)
     *found, _ = _called(name, routine, tuple(map(np.zeros_like, each)), options)
     nan = (np.full_like(x, np.nan) if getattr(x, "dtype", np.dtype("i")).kind in "fc" else x for x in found)
     return (*nan, min(each[0].shape))
-
-
-def _is_finite(matrix: np.ndarray, low: Any) -> bool:
-    """Whether what is read of a matrix is finite; imaginary parts of a Hermitian diagonal are not read."""
-    if low is not None:
-        matrix = (np.tril if low else np.triu)(matrix)
-        matrix[np.diag_indices(len(matrix))] = matrix.diagonal().real
-    return bool(np.isfinite(matrix).all())
 
 
 def _called(name: str, routine: Callable[..., Any], each: tuple[Any, ...], options: dict[str, Any]) -> Any:

@@ -1,9 +1,14 @@
 """Eigenvalues of Hermitian NumPy arrays, and singular values, by SciPy's LAPACK, in place.
 
+Of matrices that are not finite, with which LAPACK may iterate for ever, results are NaN and `info` is n, the
+lesser extent, as on a device.
+
 Leading dimensions count matrices; `w` and `s` have shape (..., n, 1), and are real.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
@@ -11,7 +16,18 @@ from ...types import Uplo
 from .cholesky import lapack
 from .level3 import indices, quietly
 
-__all__ = ["gesdd", "syevd"]
+__all__ = ["gesdd", "is_finite", "syevd"]
+
+
+def is_finite(matrix: np.ndarray, low: Any) -> bool:
+    """Whether what is read of a matrix is finite: a triangle, or all where `low` is None.
+
+    Imaginary parts of a Hermitian diagonal are not read.
+    """
+    if low is not None:
+        matrix = (np.tril if low else np.triu)(matrix)
+        matrix[np.diag_indices(len(matrix))] = matrix.diagonal().real
+    return bool(np.isfinite(matrix).all())
 
 
 @quietly
@@ -20,6 +36,10 @@ def syevd(info: np.ndarray, w: np.ndarray, a: np.ndarray, uplo: Uplo, vectors: b
     stem = "heevd" if a.dtype.kind == "c" else "syevd"
     run, low = lapack(stem, a.dtype), uplo is Uplo.LOWER
     for index in indices(a.shape[:-2]):
+        if not is_finite(a[index], low):
+            w[index], info[index] = np.nan, a.shape[-1]
+            a[index] = np.nan if vectors else a[index]
+            continue
         w[index][:, 0], columns, info[index][:, 0] = run(a[index], compute_v=vectors, lower=low)
         if vectors:
             a[index] = columns
@@ -35,6 +55,9 @@ def gesdd(
     run, (m, n) = lapack("gesdd", a.dtype), a.shape[-2:]
     full = vectors and u.shape[-2] == m * m and vh.shape[-2] == n * n
     for index in indices(a.shape[:-2]):
+        if not is_finite(a[index], None):
+            s[index], u[index], vh[index], info[index] = np.nan, np.nan, np.nan, min(m, n)
+            continue
         left, s[index][:, 0], right, info[index][:, 0] = run(a[index], vectors, full)
         if vectors:
             u[index][:, 0], vh[index][:, 0] = left.T.ravel(), right.ravel()

@@ -10,11 +10,13 @@ from typing import Any
 
 from ...operands import Operand
 from ...routine_table import ROUTINES
+from ...types import DTYPES
 
 __all__ = [
     "after_copy",
     "copy_launches",
     "enqueue",
+    "largest_order",
     "launch_list_of",
     "policy_at",
     "routine",
@@ -68,6 +70,23 @@ def policy_at(device: int | None) -> Any:
         return tuned_files.reference_policy()
     here = modules.get(_DEVICE) or import_module("...gpu.device", __package__)
     return tuned_files.policy_of(here.current(device))
+
+
+def largest_order(stem: str, letter: str, device: int, vectors: bool = True) -> int:
+    """Return the largest order of which a device has kernels of eigenvalues, for `syevd`, or for `gesdd` the
+    largest lesser extent of singular values.
+    """
+    generation = import_module("...dispatch.choose", __package__).generation()
+    return _largest_order(stem, letter, device, vectors, generation)
+
+
+@cache
+def _largest_order(stem: str, letter: str, device: int, vectors: bool, generation: Any) -> int:
+    """Return the same for what is tuned so far."""
+    kernels, dtype = routine_module(f"lapack.{stem}"), DTYPES[letter]
+    if stem == "syevd":
+        return int(kernels.max_order(dtype, device))
+    return int(kernels.max_extent(dtype, device, vectors=vectors))
 
 
 def copy_launches(scalars: tuple[Any, ...], operands: Any) -> Any:
