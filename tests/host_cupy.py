@@ -232,7 +232,9 @@ def modules() -> dict[str, Any]:
             function = getattr(np, name)
             is_function = callable(function) and not isinstance(function, type)
             setattr(cupy, name, _of_numpy(function) if is_function else function)
-    cupy.linalg = _of_functions("cupy.linalg", np.linalg, "cholesky solve inv det slogdet qr")
+    cupy.linalg = _of_functions(
+        "cupy.linalg", np.linalg, "cholesky solve inv det slogdet qr eigh eigvalsh svd"
+    )
     cupyx = ModuleType("cupyx")
     cupyx.empty_pinned, cupyx.geterr = np.empty, lambda: {"linalg": "ignore"}
     vendors = ModuleType("cupy_backends.cuda.libs")

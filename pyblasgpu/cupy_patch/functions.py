@@ -61,6 +61,18 @@ def qr(a: Any, mode: Any = "reduced") -> Any:
     return _as_cupys("qr", *linalg.qr(a, mode=mode))
 
 
+def eigh(a: Any, UPLO: Any = "L") -> Any:
+    return _as_cupys("eigh", *linalg.eigh(a, UPLO=UPLO))
+
+
+def eigvalsh(a: Any, UPLO: Any = "L") -> Any:
+    return linalg.eigvalsh(a, UPLO=UPLO)
+
+
+def svd(a: Any, full_matrices: Any = True, compute_uv: Any = True) -> Any:
+    return _as_cupys("svd", *linalg.svd(a, full_matrices)) if compute_uv else linalg.svdvals(a)
+
+
 def _as_cupys(name: str, *results: Any) -> Any:
     """The results of a function in the class of CuPy's."""
     kind = _kind_of(name)
@@ -94,6 +106,6 @@ def solve_triangular(
     return x[:, 0] if b.ndim == 1 else x
 
 
-LINALG = cholesky, solve, inv, slogdet, det, qr
+LINALG = cholesky, solve, inv, slogdet, det, qr, eigh, eigvalsh, svd
 SCIPYS = solve_triangular, linalg.lu_factor, linalg.lu_solve, linalg.lu
 PRODUCTS = linalg.matmul, linalg.dot

@@ -144,10 +144,11 @@ def patch_cupy(
 
     Notes
     -----
-    Replaced are ``cholesky``, ``solve``, ``inv``, ``det``, ``slogdet`` and ``qr`` of `cupy.linalg`, and
-    ``solve_triangular``, ``lu_factor``, ``lu_solve`` and ``lu`` of `cupyx.scipy.linalg`; in tensor mode also
-    ``matmul``, ``dot`` and ``a @ b``. CuPy's ``lstsq`` returns singular values and stays. Names in modules
-    that are imported already are bound to the new functions, and bound back at the end.
+    Replaced are ``cholesky``, ``solve``, ``inv``, ``det``, ``slogdet`` and ``qr`` of `cupy.linalg`, of stacks
+    of small matrices its ``eigh``, ``eigvalsh`` and ``svd`` with what calls them, and ``solve_triangular``,
+    ``lu_factor``, ``lu_solve`` and ``lu`` of `cupyx.scipy.linalg`; in tensor mode also ``matmul``, ``dot``
+    and ``a @ b``. CuPy's ``lstsq`` returns singular values and stays. Names in modules that are imported
+    already are bound to the new functions, and bound back at the end.
 
     As CuPy's functions do, those of `cupy.linalg` wait for nothing and look at no info: a singular matrix
     gives inf and NaN. Under ``cupyx.errstate(linalg="raise")`` calls stay with CuPy, as do those with arrays

@@ -23,6 +23,9 @@ KINDS = {
     "lu_solve": "triangle",
     "lu": "lu",
     "qr": "qr",
+    "eigh": "eigh_stack",
+    "eigvalsh": "eigh_stack",
+    "svd": "svd_stack",
     "matmul": "product",
     "dot": "product",
 }
@@ -38,6 +41,9 @@ def targets(active: list[Any]) -> Iterator[Target]:
         "lu_factor": sizes.order_of_a,
         "lu": sizes.order_of_a,
         "qr": sizes.order_of_a,
+        "eigh": sizes.of_square_stacks,
+        "eigvalsh": sizes.of_square_stacks,
+        "svd": sizes.of_stacks,
         "matmul": _alone(sizes.product),
         "dot": _alone(_of_matrices(sizes.product)),
     }

@@ -13,6 +13,8 @@ __all__ = ["TYPECODES", "Sizes", "Target", "argument", "cube_root"]
 
 #: Letters of the dtypes by NumPy's characters.
 TYPECODES = {np.dtype(dtype.name).char: letter for letter, dtype in DTYPES.items()}
+#: The largest orders for which all dtypes have kernels of eigenvectors, and of singular vectors.
+HERMITIAN_ORDER, SINGULAR_ORDER = 160, 80
 Size = Callable[[tuple[Any, ...], Mapping[str, Any]], float]
 
 
@@ -86,6 +88,18 @@ class Sizes:
         """Return the order of square matrices; NumPy refuses others."""
         shape = self.shape(argument(args, kwargs, 0, "a"))
         return -1 if shape is None or shape[-1:] != shape[-2:-1] else self.order_of_a(args, kwargs)
+
+    def of_stacks(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
+        """The size of stacks of matrices of which there are kernels of singular values; -1 of all else."""
+        shape = self.shape(argument(args, kwargs, 0, "a"))
+        is_served = shape is not None and len(shape) > 2 and 0 < min(shape[-2:]) <= SINGULAR_ORDER
+        return self.order_of_a(args, kwargs) if is_served else -1
+
+    def of_square_stacks(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
+        """The size of stacks of square matrices of which there are kernels of eigenvalues; -1 of all else."""
+        shape = self.shape(argument(args, kwargs, 0, "a"))
+        is_served = shape is not None and len(shape) > 2 and 0 < shape[-1] <= HERMITIAN_ORDER
+        return self.order_if_square(args, kwargs) if is_served else -1
 
     def solves(self, name: str) -> Size:
         """The size of solves with a factor, or with a pair whose first part is one."""

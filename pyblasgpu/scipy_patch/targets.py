@@ -18,8 +18,6 @@ __all__ = ["numpys", "scipys"]
 
 _IS_NUMPY_1 = np.__version__.startswith("1.")
 _SIZES = Sizes(np.ndarray)
-#: The largest orders for which all dtypes have kernels of eigenvectors, and of singular vectors.
-HERMITIAN_ORDER, SINGULAR_ORDER = 160, 80
 
 
 def scipys(active: list[Any]) -> Iterator[Target]:
@@ -75,26 +73,12 @@ def _of_numpys_qr(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
     return _SIZES.order_of_a(args, kwargs) if mode in ("reduced", "complete", "r", "raw") else -1
 
 
-def _of_stacks(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
-    """The size of stacks of matrices for which there are kernels; SciPy's LAPACK computes all others."""
-    shape = _SIZES.shape(argument(args, kwargs, 0, "a"))
-    is_served = shape is not None and len(shape) > 2 and 0 < min(shape[-2:]) <= SINGULAR_ORDER
-    return _SIZES.order_of_a(args, kwargs) if is_served else -1
-
-
-def _of_square_stacks(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
-    """The size of stacks of square matrices for which there are kernels."""
-    shape = _SIZES.shape(argument(args, kwargs, 0, "a"))
-    is_served = shape is not None and len(shape) > 2 and 0 < shape[-1] <= HERMITIAN_ORDER
-    return _SIZES.order_if_square(args, kwargs) if is_served else -1
-
-
 _NUMPYS = {
     "solve": _of_numpys_solve,
     "qr": _of_numpys_qr,
-    "eigh": _of_square_stacks,
-    "eigvalsh": _of_square_stacks,
-    "svd": _of_stacks,
+    "eigh": _SIZES.of_square_stacks,
+    "eigvalsh": _SIZES.of_square_stacks,
+    "svd": _SIZES.of_stacks,
 }
 
 

@@ -85,6 +85,35 @@ def test_stacks(name: str) -> None:
     assert patch.calls == {name: 1}
 
 
+SPECTRA: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "eigh": lambda a, p, b: cp.linalg.eigh(p, "U"),
+    "eigvalsh": lambda a, p, b: cp.linalg.eigvalsh(p),
+    "svd": lambda a, p, b: cp.linalg.svd(b),
+    "svd ": lambda a, p, b: cp.linalg.svd(a, compute_uv=False),
+    "svd, by pinv": lambda a, p, b: cp.linalg.pinv(b),
+}
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("name", SPECTRA)
+def test_spectra_of_stacks_are_cupys(name: str, dtype: str) -> None:
+    """Vectors are compared by their products with the values."""
+    arrays = operands(dtype, 300, 24)
+    results = []
+    expected = SPECTRA[name](*arrays)
+    with pyblasgpu.patch_cupy(thresholds=0) as patch:
+        found = SPECTRA[name](*arrays)
+    assert patch.calls == {name.split(",")[0].strip(): 1} and not patch.kept
+    assert type(found) is type(expected)
+    for each in (found, expected):
+        if name in ("eigh", "svd"):
+            u, values, vh = each if name == "svd" else (each[1], each[0], each[1].conj().swapaxes(-1, -2))
+            k = values.shape[-1]
+            each = values, (u[..., :k] * values[..., None, :]) @ vh[..., :k, :]
+        results.append(each)
+    close(results[0], results[1], dtype)
+
+
 def test_sizes_and_checks() -> None:
     small, large = operands("d", 50)[1], operands("d", 1500)[1]
     with pyblasgpu.patch_cupy() as patch:

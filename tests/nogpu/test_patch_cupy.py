@@ -91,6 +91,50 @@ def test_results_are_cupys(cupy, name, dtype):
         assert patch.calls == {name.strip(): 1}
 
 
+SPECTRA = {
+    "eigh": lambda cupy, a, p, b: _product(*cupy.linalg.eigh(p, "U")),
+    "eigvalsh": lambda cupy, a, p, b: cupy.linalg.eigvalsh(p),
+    "svd": lambda cupy, a, p, b: _product(*cupy.linalg.svd(b)),
+    "svd ": lambda cupy, a, p, b: _product(*cupy.linalg.svd(b.swapaxes(-1, -2), full_matrices=False)),
+    "svd  ": lambda cupy, a, p, b: cupy.linalg.svd(a, compute_uv=False),
+}
+
+
+def _product(*factors):
+    """The values, and the product of vectors and values, which have no sign."""
+    u, values, vh = (
+        factors if len(factors) == 3 else (factors[1], factors[0], factors[1].conj().swapaxes(-1, -2))
+    )
+    k = values.shape[-1]
+    return values, (u[..., :k] * values[..., None, :]) @ vh[..., :k, :]
+
+
+@pytest.mark.parametrize("dtype", "fdFD")
+@pytest.mark.parametrize("name", SPECTRA)
+def test_spectra_of_stacks_are_cupys(cupy, name, dtype):
+    """Those of one matrix, and of larger ones, stay."""
+    operands = arrays(cupy, dtype, 2, 3)
+    expected = SPECTRA[name](cupy, *operands)
+    with taken() as patch:
+        found = SPECTRA[name](cupy, *operands)
+        assert patch.calls == {name.strip(): 1}
+        SPECTRA[name](cupy, *(each[0, 0] for each in operands))
+        large = 161 if name.startswith("eig") else 81
+        SPECTRA[name](cupy, *(np.zeros((1, large, large), dtype).view(cupy.ndarray) for _ in range(3)))
+    close(found, expected, 1e-4 if dtype in "fF" else 1e-11)
+    assert patch.kept == {(name.strip(), "arguments"): 2}
+
+
+def test_stacks_are_served_from_their_sizes_on(cupy):
+    _, p, _ = arrays(cupy, "d", 8)  # as much work as order 10
+    with patch_cupy(backend="cpu", thresholds={"eigh": 9, "svd": 11}) as patch:
+        cupy.linalg.eigh(p)
+        cupy.linalg.eigvalsh(p)
+        cupy.linalg.svd(p)
+        assert patch.thresholds["eigvalsh"] == 256
+    assert patch.calls == {"eigh": 1} and patch.kept == {("eigvalsh", "small"): 1, ("svd", "small"): 1}
+
+
 @pytest.mark.parametrize("name", ["cholesky", "inv"])
 def test_results_are_by_rows_where_cupys_are(cupy, name):
     _, p, _ = arrays(cupy, "D")
@@ -161,7 +205,7 @@ def test_patches_nest(cupy):
     ("options", "error", "words"),
     [
         ({"backend": "sim"}, ValueError, "patch_cupy: backend='sim' is none of auto, cuda"),
-        ({"thresholds": {"svd": 1}}, ValueError, "patch_cupy: thresholds names svd; known: cholesky"),
+        ({"thresholds": {"eig": 1}}, ValueError, "patch_cupy: thresholds names eig; known: cholesky"),
         ({"thresholds": -1}, ValueError, "patch_cupy: thresholds has -1"),
     ],
 )
