@@ -14,15 +14,19 @@ __all__ = ["DeviceIntegers", "get_lapack_funcs", "potrf", "potri", "potrs", "pos
     "cpotrf", "zpotrf", "spotri", "dpotri", "cpotri", "zpotri", "spotrs", "dpotrs", "cpotrs", "zpotrs",
     "sposv", "dposv", "cposv", "zposv", "getrf", "getrs", "getri", "gesv", "laswp", "sgetrf", "dgetrf",
     "cgetrf", "zgetrf", "sgetrs", "dgetrs", "cgetrs", "zgetrs", "sgetri", "dgetri", "cgetri", "zgetri",
-    "sgesv", "dgesv", "cgesv", "zgesv", "slaswp", "dlaswp", "claswp", "zlaswp", "geqrf", "geqp3", "orgqr",
-    "ormqr", "sgeqrf", "dgeqrf", "cgeqrf", "zgeqrf", "sgeqp3", "dgeqp3", "cgeqp3", "zgeqp3", "sorgqr",
-    "dorgqr", "cungqr", "zungqr", "sormqr", "dormqr", "cunmqr", "zunmqr", "gelqf", "orglq", "ormlq", "sgelqf",
-    "dgelqf", "cgelqf", "zgelqf", "sorglq", "dorglq", "cunglq", "zunglq", "sormlq", "dormlq", "cunmlq",
-    "zunmlq", "gels", "sgels", "dgels", "cgels", "zgels", "trtri", "lauum", "trtrs", "strtri", "dtrtri",
-    "ctrtri", "ztrtri", "slauum", "dlauum", "clauum", "zlauum", "strtrs", "dtrtrs", "ctrtrs", "ztrtrs",
-    "geqrt", "gemqrt", "tpqrt", "tpmqrt", "sgeqrt", "dgeqrt", "cgeqrt", "zgeqrt", "sgemqrt", "dgemqrt",
-    "cgemqrt", "zgemqrt", "stpqrt", "dtpqrt", "ctpqrt", "ztpqrt", "stpmqrt", "dtpmqrt", "ctpmqrt", "ztpmqrt",
-    "sgeqrf_lwork", "dgeqrf_lwork", "cgeqrf_lwork", "zgeqrf_lwork", "sgels_lwork", "dgels_lwork",
+    "sgesv", "dgesv", "cgesv", "zgesv", "slaswp", "dlaswp", "claswp", "zlaswp", "sytrf", "hetrf", "sytrs",
+    "hetrs", "sysv", "hesv", "ssytrf", "dsytrf", "csytrf", "zsytrf", "chetrf", "zhetrf", "ssytrs", "dsytrs",
+    "csytrs", "zsytrs", "chetrs", "zhetrs", "ssysv", "dsysv", "csysv", "zsysv", "chesv", "zhesv",
+    "ssytrf_lwork", "dsytrf_lwork", "csytrf_lwork", "zsytrf_lwork", "chetrf_lwork", "zhetrf_lwork",
+    "ssysv_lwork", "dsysv_lwork", "csysv_lwork", "zsysv_lwork", "chesv_lwork", "zhesv_lwork", "geqrf",
+    "geqp3", "orgqr", "ormqr", "sgeqrf", "dgeqrf", "cgeqrf", "zgeqrf", "sgeqp3", "dgeqp3", "cgeqp3", "zgeqp3",
+    "sorgqr", "dorgqr", "cungqr", "zungqr", "sormqr", "dormqr", "cunmqr", "zunmqr", "gelqf", "orglq", "ormlq",
+    "sgelqf", "dgelqf", "cgelqf", "zgelqf", "sorglq", "dorglq", "cunglq", "zunglq", "sormlq", "dormlq",
+    "cunmlq", "zunmlq", "gels", "sgels", "dgels", "cgels", "zgels", "trtri", "lauum", "trtrs", "strtri",
+    "dtrtri", "ctrtri", "ztrtri", "slauum", "dlauum", "clauum", "zlauum", "strtrs", "dtrtrs", "ctrtrs",
+    "ztrtrs", "geqrt", "gemqrt", "tpqrt", "tpmqrt", "sgeqrt", "dgeqrt", "cgeqrt", "zgeqrt", "sgemqrt",
+    "dgemqrt", "cgemqrt", "zgemqrt", "stpqrt", "dtpqrt", "ctpqrt", "ztpqrt", "stpmqrt", "dtpmqrt", "ctpmqrt",
+    "ztpmqrt", "sgeqrf_lwork", "dgeqrf_lwork", "cgeqrf_lwork", "zgeqrf_lwork", "sgels_lwork", "dgels_lwork",
     "cgels_lwork", "zgels_lwork", "syev", "ssyev", "dsyev", "cheev", "zheev", "syevd", "ssyevd", "dsyevd",
     "cheevd", "zheevd", "syevr", "ssyevr", "dsyevr", "cheevr", "zheevr", "syevx", "ssyevx", "dsyevx",
     "cheevx", "zheevx", "sygv", "ssygv", "dsygv", "chegv", "zhegv", "sygvd", "ssygvd", "dsygvd", "chegvd",
@@ -107,6 +111,32 @@ def laswp(
     a: ArrayLike, piv: Any, k1: int = 0, k2: int | None = None, off: int = 0, inc: int = 1,
     overwrite_a: Switch = 0,
 ) -> NDArray[Any]: ...
+@overload
+def hetrf(
+    a: ArrayT, lower: UploFlag | Switch = 0, lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[ArrayT, Any, Any]: ...
+@overload
+def hetrf(
+    a: ArrayLike, lower: UploFlag | Switch = 0, lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], Any, Any]: ...
+@overload
+def hetrs(
+    a: ArrayT, ipiv: Any, b: ArrayT, lower: UploFlag | Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[ArrayT, int]: ...
+@overload
+def hetrs(
+    a: ArrayLike, ipiv: Any, b: ArrayLike, lower: UploFlag | Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[NDArray[Any], int]: ...
+@overload
+def hesv(
+    a: ArrayT, b: ArrayT, lwork: int | None = None, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
+    overwrite_b: Switch = 0,
+) -> tuple[ArrayT, Any, ArrayT, Any]: ...
+@overload
+def hesv(
+    a: ArrayLike, b: ArrayLike, lwork: int | None = None, lower: UploFlag | Switch = 0,
+    overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[NDArray[Any], Any, NDArray[Any], Any]: ...
 @overload
 def geqrf(
     a: ArrayT, lwork: int | None = None, overwrite_a: Switch = 0,
@@ -289,6 +319,85 @@ slaswp = laswp
 dlaswp = laswp
 claswp = laswp
 zlaswp = laswp
+@overload
+def sytrf(
+    a: ArrayT, lower: UploFlag | Switch = 0, lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[ArrayT, Any, Any]: ...
+@overload
+def sytrf(
+    a: ArrayLike, lower: UploFlag | Switch = 0, lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], Any, Any]: ...
+@overload
+def sytrs(
+    a: ArrayT, ipiv: Any, b: ArrayT, lower: UploFlag | Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[ArrayT, int]: ...
+@overload
+def sytrs(
+    a: ArrayLike, ipiv: Any, b: ArrayLike, lower: UploFlag | Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[NDArray[Any], int]: ...
+@overload
+def sysv(
+    a: ArrayT, b: ArrayT, lwork: int | None = None, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
+    overwrite_b: Switch = 0,
+) -> tuple[ArrayT, Any, ArrayT, Any]: ...
+@overload
+def sysv(
+    a: ArrayLike, b: ArrayLike, lwork: int | None = None, lower: UploFlag | Switch = 0,
+    overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[NDArray[Any], Any, NDArray[Any], Any]: ...
+@overload
+def ssytrf(
+    a: ArrayT, lower: UploFlag | Switch = 0, lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[ArrayT, Any, Any]: ...
+@overload
+def ssytrf(
+    a: ArrayLike, lower: UploFlag | Switch = 0, lwork: int | None = None, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], Any, Any]: ...
+dsytrf = ssytrf
+csytrf = ssytrf
+zsytrf = ssytrf
+chetrf = hetrf
+zhetrf = hetrf
+@overload
+def ssytrs(
+    a: ArrayT, ipiv: Any, b: ArrayT, lower: UploFlag | Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[ArrayT, int]: ...
+@overload
+def ssytrs(
+    a: ArrayLike, ipiv: Any, b: ArrayLike, lower: UploFlag | Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[NDArray[Any], int]: ...
+dsytrs = ssytrs
+csytrs = ssytrs
+zsytrs = ssytrs
+chetrs = hetrs
+zhetrs = hetrs
+@overload
+def ssysv(
+    a: ArrayT, b: ArrayT, lwork: int | None = None, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
+    overwrite_b: Switch = 0,
+) -> tuple[ArrayT, Any, ArrayT, Any]: ...
+@overload
+def ssysv(
+    a: ArrayLike, b: ArrayLike, lwork: int | None = None, lower: UploFlag | Switch = 0,
+    overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+) -> tuple[NDArray[Any], Any, NDArray[Any], Any]: ...
+dsysv = ssysv
+csysv = ssysv
+zsysv = ssysv
+chesv = hesv
+zhesv = hesv
+def ssytrf_lwork(n: int, lower: UploFlag | Switch = 0) -> tuple[Any, int]: ...
+dsytrf_lwork = ssytrf_lwork
+csytrf_lwork = ssytrf_lwork
+zsytrf_lwork = ssytrf_lwork
+def chetrf_lwork(n: int, lower: UploFlag | Switch = 0) -> tuple[Any, int]: ...
+zhetrf_lwork = chetrf_lwork
+def ssysv_lwork(n: int, lower: UploFlag | Switch = 0) -> tuple[Any, int]: ...
+dsysv_lwork = ssysv_lwork
+csysv_lwork = ssysv_lwork
+zsysv_lwork = ssysv_lwork
+def chesv_lwork(n: int, lower: UploFlag | Switch = 0) -> tuple[Any, int]: ...
+zhesv_lwork = chesv_lwork
 sgeqrf = geqrf
 dgeqrf = geqrf
 cgeqrf = geqrf

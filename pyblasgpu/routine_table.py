@@ -299,6 +299,53 @@ _LEVEL_3 = (
 _INFO, _LU, _RIGHT = Matrix("info", "1"), Matrix("lu", "m", "m"), Matrix("b", "m", "n")
 _CHOLESKY = Matrix("c", "m", "m", is_half=True)
 _CUBE = ("m", "m", "m")
+_SYTRF = Routine(
+    "sytrf",
+    "lapack",
+    (Matrix("piv", "m"), _INFO, _SQUARE),
+    ("uplo",),
+    switches=("hermitian",),
+    counterpart="hetrf",
+    work=_CUBE,
+    fmas=(1, 6),
+    launches=".routines.lapack.sytrf",
+    cpu=".cpu.scipy.ldl:sytrf",
+)
+_SYTRS = replace(
+    _SYTRF,
+    stem="sytrs",
+    arguments=(Matrix("piv", "m"), _SQUARE, _RIGHT),
+    counterpart="hetrs",
+    work=("m", "m", "n"),
+    fmas=(1, 1),
+    launches=".routines.lapack.sytrs",
+    cpu=".cpu.scipy.ldl:sytrs",
+)
+_SYSV = replace(
+    _SYTRF,
+    stem="sysv",
+    arguments=(_SQUARE, _RIGHT),
+    counterpart="hesv",
+    fmas=(1, 1),
+    launches="",
+    cpu="",
+    parts=(("sytrf", "m", "m"), ("sytrs", "m", "n")),
+)
+_LDL = tuple(
+    each
+    for row in (_SYTRF, _SYTRS, _SYSV)
+    for each in (
+        row,
+        replace(
+            row,
+            stem=row.counterpart,
+            letters=_COMPLEX,
+            hermitian=True,
+            counterpart=row.stem,
+            parts=row.parts and (("hetrf", "m", "m"), ("hetrs", "m", "n")),
+        ),
+    )
+)
 _LAPACK = (
     Routine(
         "potrf",
@@ -423,6 +470,7 @@ _LAPACK = (
         launches=".routines.lapack.laswp",
         cpu=".cpu.scipy.lu:laswp",
     ),
+    *_LDL,
     Routine(
         "geqrf",
         "lapack",

@@ -132,6 +132,8 @@ FACTORS = {
     "orglq": ("lq", 0),
     "ormlq": ("lq", 0),
     "laswp": ("lu", 1),
+    "sytrf": ("ldl", 2),
+    "sytrs": ("ldl", 1),
     "syevd": ("eigen", 1),
     "gesdd": ("eigen", 1),
 }

@@ -129,6 +129,9 @@ linalg.qr(c, mode="reduced")
 linalg.qr(c, mode="reduced", pivoting=True)
 linalg.qr_multiply(c, x)
 linalg.lstsq(g, x, lapack_driver="gels")[0]
+lapack.sytrf(q)
+lapack.sysv(p, c, lower=1)
+lapack.sytrs(*lapack.sytrf(p)[:2], c)
 lapack.syevd(q)[0]
 lapack.gesdd(m)[1]
 linalg.eigvalsh(p)

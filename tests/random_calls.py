@@ -26,6 +26,8 @@ from pyblasgpu.routines.lapack import (
     potrf,
     potri,
     potrs,
+    sytrf,
+    sytrs,
     trtri,
 )
 from pyblasgpu.routines.level2 import gemv, ger, symv
@@ -36,7 +38,7 @@ from pyblasgpu.types import DTYPES, Diag, Dtype, Side, Trans, Uplo
 ROUTINES = (
     *["gemm"] * 4, *["trmm", "trsm"] * 2, "symm", "syrk", "syr2k", "gemmtr", "gemv", "ger", "symv", "level1",
     "reduce", "potrf", "potrs", "potri", "lauum", "trtri", "getrf", "determinants", "gesv", "getrs", "getri",
-    "geqrf", "orgqr", "ormqr", "gelqf", "gels", "geqp3",
+    "geqrf", "orgqr", "ormqr", "gelqf", "gels", "geqp3", "sytrf", "sytrs",
 )  # fmt: skip
 LARGEST_OF_BATCH = 300  # rows or columns
 
@@ -223,6 +225,15 @@ class _Draw:
 
     def getri(self, n, *_):
         return getri.launch_list(self._facts(), self._facts(n), self._matrix(n, n, out=True))
+
+    def sytrf(self, n, *_):
+        flags = {"uplo": self._uplo(), "hermitian": self._hermitian()}
+        return sytrf.launch_list(self._facts(n), self._facts(), self._matrix(n, n, out=True), **flags)
+
+    def sytrs(self, n, r, _):
+        flags = {"uplo": self._uplo(), "hermitian": self._hermitian()}
+        ldu = self._matrix(n, n)._replace(conj=False)
+        return sytrs.launch_list(self._facts(n), ldu, self._matrix(n, r, out=True), **flags)
 
     def geqrf(self, m, n, _):
         return geqrf.launch_list(self._facts(min(m, n)), self._matrix(m, n, out=True))

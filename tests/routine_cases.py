@@ -32,6 +32,7 @@ LAPACK = tuple(stem for stem, row in ROUTINES.items() if row.group == "lapack")
 #: Extents m, n and k of calls with all flags and factors.
 SHAPE = (4, 3, 6)
 _SWITCHES = ("lower", "side", "diag", "unitdiag", "clean", "compute_v", "compute_uv", "full_matrices")
+_WITHOUT_WORK = ("sytrf", "hetrf", "sysv", "hesv")
 _TRANS = {Trans.NO: 0, Trans.TRANS: 1, Trans.CONJ: 2}
 
 
@@ -198,16 +199,23 @@ def _well_conditioned(rng: np.random.Generator, shape: tuple[int, ...], dtype: D
     return (a + 2 * np.eye(shape[-2], shape[-1], dtype=dtype.name)).astype(dtype.name)
 
 
-def _lapack_arrays(row: Routine, rng: np.random.Generator, dtype: Dtype, n: int, columns: int) -> dict:
-    """Arguments of a routine of LAPACK by SciPy's names, without flags."""
+def _lapack_arrays(
+    row: Routine, rng: np.random.Generator, dtype: Dtype, n: int, columns: int, lower: int
+) -> dict:
+    """Arguments of a routine of LAPACK by SciPy's names, without flags; factors are those of a triangle."""
     a, b = _well_conditioned(rng, (n, n), dtype), reals(rng, (n, columns), dtype)
     definite = a @ a.conj().T + np.eye(n, dtype=dtype.name)
     factor = np.where(np.eye(n), a.real, a).astype(dtype.name)
+    symmetric = a + (a.conj() if row.hermitian else a).T
     right = {"b": b if columns else reals(rng, (n,), dtype)}
     lu, piv, _ = getattr(scipy.linalg.lapack, f"{dtype.letter}getrf")(a)
     tall, wide = reals(rng, (n + 2, n), dtype), reals(rng, (n, n + 2), dtype)
     qr, tau, *_ = getattr(scipy.linalg.lapack, f"{dtype.letter}geqrf")(tall)
     rows, adjoint = n + 2, np.conj(qr.T)
+    factors = {}
+    if row.stem in ("sytrs", "hetrs"):
+        ldu, ipiv, _ = getattr(scipy.linalg.lapack, f"{dtype.letter}{row.stem[:2]}trf")(symmetric, lower)
+        factors = {"a": ldu, "ipiv": ipiv, **right}
     given: dict[str, Any] = {
         "potrf": {"a": definite},
         "posv": {"a": definite, **right},
@@ -226,12 +234,15 @@ def _lapack_arrays(row: Routine, rng: np.random.Generator, dtype: Dtype, n: int,
         "gelqf": {"a": (a, tall, wide)[columns % 3]},
         "orglq": {"a": adjoint, "tau": tau},
         "ormlq": {"a": adjoint, "tau": tau, "c": reals(rng, (rows, rows), dtype), "lwork": rows},
+        "sytrf": {"a": symmetric},
+        "sytrs": factors,
+        "sysv": {"a": symmetric, **right},
         "syevd": {"a": definite},
         "gesdd": {"a": (a, tall, wide)[columns % 3]},
         "orgqr": {"a": qr, "tau": tau},
         "ormqr": {"a": qr, "tau": tau, "c": reals(rng, (rows, rows), dtype), "lwork": rows},
     }
-    return given[row.stem]
+    return given[row.counterpart if row.stem in ("hetrf", "hetrs", "hesv") else row.stem]
 
 
 def _scipys(row: Routine, name: str, dtype: Dtype) -> Callable[..., Any]:
@@ -267,15 +278,20 @@ def lapack_cases(stem: str, letter: str) -> tuple[Case, ...]:
 
 
 def _lapack_cases(row: Routine, dtype: Dtype) -> Iterator[Case]:
+    if dtype.letter not in row.letters:
+        return
     (name,) = row.scipys(dtype.letter)
     function, rng = _scipys(row, name, dtype), rng_of(name)
     parameters = inspect.signature(getattr(lapack, name)).parameters
     for n, columns in product((1, 2, 5, 9), (0, 1, 3)):
         for flags in _lapack_flags(row.stem, dtype, parameters):
-            given = _lapack_arrays(row, rng, dtype, n, columns)
+            given = _lapack_arrays(row, rng, dtype, n, columns, flags.get("lower", 0))
             results = function(**given, **flags)
             results = results if isinstance(results, tuple) else (results,)
-            if "lwork" in parameters and row.stem != "getri":  # a workspace, or vectors, whose signs are free
+            if "lwork" in parameters and row.stem not in (
+                "getri",
+                *_WITHOUT_WORK,
+            ):  # a workspace, or vectors, whose signs are free
                 results = (*results[:-2], None, results[-1])
             if row.stem == "gesdd":
                 results = (None, *results[1:])

@@ -47,6 +47,7 @@ LEAVES = [
         ["potrf_leaf", "potrf_small", "trtri_leaf", "lauum_leaf", "zero_diagonal"], DTYPES, [CC, AMPERE]
     ),
     *product(["geqrf_panel", "geqrf_tall", "larft_leaf", "reflector_copy"], DTYPES, [CC, AMPERE]),
+    *product(["ldl_triangle", "ldl_rows", "sytrf_panel"], "sd", [CC]),
 ]
 
 
@@ -104,7 +105,8 @@ def test_packing_and_small_triangles(letter, cc):
 
 @pytest.mark.parametrize("name", ["h200", "a100"])
 @pytest.mark.parametrize(
-    "stem, letter", [*product(["jacobi_eigh", "jacobi_svd", "gemm_grouped", "geqp3"], DTYPES)]
+    "stem, letter",
+    [*product(["jacobi_eigh", "jacobi_svd", "gemm_grouped", "geqp3"], DTYPES), ("sytrf_panel", "z")],
 )
 def test_kernels_of_all_sizes(stem, letter, name):
     device = known(name)

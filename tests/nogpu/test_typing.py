@@ -67,6 +67,6 @@ def test_stubs_leave_no_parameter_open(module):
     """Of parameters of any type there are the values of `override`, dtypes, pivots and outputs in tuples."""
     text = (make_stubs.PACKAGE / f"{module}.pyi").read_text()
     parameters = set(re.findall(r"(\w+): (?:Any|str \| None)\b", text))
-    assert parameters <= {"dtype", "ilp64", "out", "piv", "value"}
+    assert parameters <= {"dtype", "ilp64", "ipiv", "out", "piv", "value"}
     public = import_module("pyblasgpu" if module == "__init__" else f"pyblasgpu.{module}").__all__
     assert all(re.search(rf"^(def |from .* as |){name}\b", text, re.MULTILINE) for name in public)

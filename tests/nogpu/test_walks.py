@@ -37,6 +37,8 @@ MORE = {
     "lapack.gesv(g, c)": 60,
     "lapack.gels(g, c)[1]": 60,
     "lapack.gesv(q, c)": 150,
+    "lapack.sytrs(*lapack.sytrf(p)[:2], c)": 36,
+    "lapack.sysv(p, c, lower=1)": 60,
     'linalg.inv(p, assume_a="pos")': 40,
     "linalg.solve(g, c, overwrite_b=True)": 30,
     'linalg.solve(t, c, assume_a="lower triangular")': 33,

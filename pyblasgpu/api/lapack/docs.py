@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..docstrings import Shared
 
-__all__ = ["HOST_QR", "HOST_SPECTRA", "LAPACK", "QR", "SPECTRA"]
+__all__ = ["HOST_QR", "HOST_SPECTRA", "LAPACK", "LDL", "QR", "SPECTRA"]
 
 LAPACK = Shared("""
     A stack has pivots and one `info` a matrix. For device arrays they stay on the device until they are read,
@@ -49,6 +49,29 @@ LAPACK = Shared("""
         When an array is complex and the routine real, or has no such cast (long double, objects); when pivots
         are no integers.
 """)
+
+#: Routines of L D L^H factors.
+LDL = Shared(
+    """
+    Names with 'sy' take symmetric matrices, names with 'he' Hermitian ones; real ones are both.
+
+    Parameters
+    ----------
+    lwork : int, optional
+        Accepted where it is at least n, and not needed: the workspace is the library's.
+    ipiv : array of int, shape (n,) or (..., n), or `DeviceIntegers`
+        The pivots, as `sytrf` leaves them, counted from 1. Those in host memory are checked; on a device
+        int32 and int64 are taken, and have to be rows of the matrix.
+
+    Returns
+    -------
+    ipiv : array of int32, shape (n,) or (..., n), or `DeviceIntegers`
+        Row and column i were interchanged with row and column ``ipiv[i]``, both counted from 1. A block of
+        order two has ``-p`` in both its rows: its second one, or of an upper triangle its first one, was
+        interchanged with p.
+    """,
+    LAPACK,
+)
 
 #: Routines of QR factors and least squares.
 QR = Shared(

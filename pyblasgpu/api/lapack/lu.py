@@ -172,12 +172,12 @@ def _solve(
     return x
 
 
-def pivots_of(call: Any, piv: Any, n: int) -> Any:
-    """The pivots of matrices of order `n`."""
-    pivots = checked_pivots(call, piv, n)
+def pivots_of(call: Any, piv: Any, n: int, argument: str = "piv") -> Any:
+    """The pivots of matrices of order `n`; see `checked_pivots`."""
+    pivots = checked_pivots(call, piv, n, argument)
     if pivots.shape[-2] != n:
         shape = tuple(pivots.shape[:-1])
-        raise ValueError(f"{call.name}: piv has shape {shape}, and the matrix is of order {n}")
+        raise ValueError(f"{call.name}: {argument} has shape {shape}, and the matrix is of order {n}")
     return pivots
 
 

@@ -22,6 +22,7 @@ from ..blas.names import find_best_blas_type
 from . import (
     cholesky,
     eigen,
+    ldl,
     least_squares,
     lq,
     lu,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 FUNCTIONS = {
     **cholesky.FUNCTIONS,
     **lu.FUNCTIONS,
+    **ldl.FUNCTIONS,
     **qr.FUNCTIONS,
     **lq.FUNCTIONS,
     **least_squares.FUNCTIONS,

@@ -12,7 +12,7 @@ from ..blas.vectors import whole
 from .call import dressed
 from .qr_calls import decoded
 
-__all__ = ["FUNCTIONS"]
+__all__ = ["FUNCTIONS", "answered", "extents_of"]
 
 
 def _make_geqrf_lwork(stem: str, name: str, dtype: Dtype) -> Callable[..., Any]:
@@ -42,8 +42,8 @@ def _make_geqrf_lwork(stem: str, name: str, dtype: Dtype) -> Callable[..., Any]:
         >>> work.real >= 50, info
         (True, 0)
         """
-        rows, columns = _extents(name, m=m, n=n)
-        return _answered(stem, dtype, rows, columns)
+        rows, columns = extents_of(name, m=m, n=n)
+        return answered(stem, dtype, rows, columns)
 
     return dressed(geqrf_lwork, stem, name, dtype)
 
@@ -77,15 +77,15 @@ def _make_gels_lwork(stem: str, name: str, dtype: Dtype) -> Callable[..., Any]:
         >>> work.real >= 50, info
         (True, 0)
         """
-        rows, columns, sides = _extents(name, m=m, n=n, nrhs=nrhs)
+        rows, columns, sides = extents_of(name, m=m, n=n, nrhs=nrhs)
         op = Trans.parse(decoded(trans), name, "trans")
         letter = "N" if op is Trans.NO else "C" if dtype.is_complex else "T"
-        return _answered(stem, dtype, rows, columns, sides, trans=letter)
+        return answered(stem, dtype, rows, columns, sides, trans=letter)
 
     return dressed(gels_lwork, stem, name, dtype)
 
 
-def _extents(name: str, **extents: int) -> list[int]:
+def extents_of(name: str, **extents: int) -> list[int]:
     """The extents of a query, from 0."""
     found = [whole(value, name, argument) for argument, value in extents.items()]
     for argument, value in zip(extents, found, strict=True):
@@ -94,7 +94,7 @@ def _extents(name: str, **extents: int) -> list[int]:
     return found
 
 
-def _answered(stem: str, dtype: Dtype, *extents: int, **flags: Any) -> tuple[Any, int]:
+def answered(stem: str, dtype: Dtype, *extents: int, **flags: Any) -> tuple[Any, int]:
     """SciPy's answer; without elements 1."""
     if 0 in extents[:2]:
         return (1 + 0j if dtype.is_complex else 1.0), 0

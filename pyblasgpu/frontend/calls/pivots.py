@@ -16,11 +16,11 @@ from .factor_replay import integers_layout
 __all__ = ["info_integers", "checked_pivots"]
 
 
-def checked_pivots(call: FactorCall, piv: Any, rows: int) -> Any:
+def checked_pivots(call: FactorCall, piv: Any, rows: int, argument: str = "piv") -> Any:
     """Return `piv`, of shape (..., count), as `FactorCall.run_factor` takes it, for matrices of `rows` rows.
 
-    Pivots in host memory are checked, and copied to the arrays' device if they are on one. Those on a device
-    are believed.
+    `argument` is its name: "ipiv" counts rows from 1, with a sign. Pivots in host memory are checked, and
+    copied to the arrays' device if they are on one. Those on a device are believed.
 
     Raises
     ------
@@ -33,15 +33,17 @@ def checked_pivots(call: FactorCall, piv: Any, rows: int) -> Any:
         piv = piv.numpy()
     pivots: Layout | np.ndarray
     if isinstance(piv, DeviceIntegers):
-        pivots = _on_this_device(call, piv.layout)
-    elif isinstance(piv, (list, tuple, int)) or library_of(piv, call.name, "piv").host:
-        array = _checked(call.name, _host_pivots(call.name, piv), rows)
+        pivots = _on_this_device(call, piv.layout, argument)
+    elif isinstance(piv, (list, tuple, int)) or library_of(piv, call.name, argument).host:
+        array = _checked(call.name, _host_pivots(call.name, piv, argument), rows, argument)
         pivots = array if call.library.host else call.integers_on_device(array)
     else:
-        pivots = _on_this_device(call, _layout(call, piv))
+        pivots = _on_this_device(call, _layout(call, piv, argument), argument)
     if not broadcasts_to(tuple(pivots.shape[:-2]), tuple(call.out.shape[:-2])):
         shape, others = tuple(pivots.shape[:-1]), tuple(call.out.shape)
-        raise ValueError(f"{call.name}: piv has shape {shape}, and a stack of shape {others} is computed")
+        raise ValueError(
+            f"{call.name}: {argument} has shape {shape}, and a stack of shape {others} is computed"
+        )
     return pivots
 
 
@@ -52,35 +54,36 @@ def info_integers(info: Any) -> Any:
     return np.asarray(info, np.int32)[..., None, None]
 
 
-def _host_pivots(name: str, piv: Any) -> np.ndarray:
+def _host_pivots(name: str, piv: Any, argument: str) -> np.ndarray:
     if isinstance(piv, (list, tuple, int)):
-        piv = array_of_numbers(piv, name, "piv")
-    return np.atleast_1d(host_array(piv, name, "piv"))
+        piv = array_of_numbers(piv, name, argument)
+    return np.atleast_1d(host_array(piv, name, argument))
 
 
-def _checked(name: str, array: np.ndarray, rows: int) -> np.ndarray:
+def _checked(name: str, array: np.ndarray, rows: int, argument: str) -> np.ndarray:
     """Pivots of shape (..., count, 1), int32, all of them rows."""
     if array.dtype.kind not in "iub" and array.size:
-        raise TypeError(f"{name}: piv has dtype {array.dtype}; integers are needed")
-    if array.size and not (array.min() >= 0 and array.max() < rows):
-        lowest, highest = array.min(), array.max()
-        raise ValueError(f"{name}: piv holds {lowest} ... {highest}; rows are 0 ... {rows - 1}")
+        raise TypeError(f"{name}: {argument} has dtype {array.dtype}; integers are needed")
+    numbers, first = (abs(array), 1) if argument == "ipiv" else (array, 0)
+    if array.size and not (numbers.min() >= first and numbers.max() < rows + first):
+        lowest, highest, last = array.min(), array.max(), rows - 1 + first
+        raise ValueError(f"{name}: {argument} holds {lowest} ... {highest}; rows are {first} ... {last}")
     return array.astype(np.int32)[..., None]
 
 
-def _layout(call: FactorCall, piv: Any) -> Layout:
+def _layout(call: FactorCall, piv: Any, argument: str) -> Layout:
     """The layout of an array of integers on a device."""
-    library = library_of(piv, call.name, "piv")
+    library = library_of(piv, call.name, argument)
     layout = None if call.library.host else integers_layout(library, piv, call.stream)
     if layout is None:
         stored = numpy_dtype(dtype_name(piv))
         where = "on a device" if call.library.host else f"of dtype {stored}"
-        raise TypeError(f"{call.name}: piv is {where}; int32 or int64 beside the arrays is needed")
+        raise TypeError(f"{call.name}: {argument} is {where}; int32 or int64 beside the arrays is needed")
     return layout
 
 
-def _on_this_device(call: FactorCall, layout: Layout) -> Layout:
+def _on_this_device(call: FactorCall, layout: Layout, argument: str) -> Layout:
     if layout.device != call.out.device:
         here, there = call.out.device, layout.device
-        raise ValueError(f"{call.name}: piv is on device {there}, and the arrays on device {here}")
+        raise ValueError(f"{call.name}: {argument} is on device {there}, and the arrays on device {here}")
     return layout

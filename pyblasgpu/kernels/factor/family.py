@@ -1,4 +1,4 @@
-"""The families of the factorizations: Cholesky, inverses of triangles, LU with pivots, QR, eigenvalues."""
+"""The families of the factorizations: Cholesky, inverses of triangles, LU, QR, L D L^H, eigenvalues."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ FAMILIES = (
     Family("geqp3", ".factor.qr.geqp3", "Geqp3", "geqp3"),
     Family("larft_leaf", ".factor.qr.larft_leaf", "LarftLeaf", "geqrf"),
     Family("reflector_copy", ".factor.qr.reflector_copy", "ReflectorCopy", "geqrf"),
+    Family("sytrf_panel", ".factor.ldl.sytrf_panel", "SytrfPanel", "sytrf", needs=(8, 0)),
+    Family("ldl_triangle", ".factor.ldl.ldl_triangle", "LdlTriangle", "sytrs", dtypes=("s", "d")),
+    Family("ldl_rows", ".factor.ldl.ldl_rows", "LdlRows", "sytrs"),
     Family("jacobi_eigh", ".factor.eigen.jacobi_eigh", "JacobiEigh", "eigh"),
     Family("jacobi_svd", ".factor.eigen.jacobi_svd", "JacobiSvd", "svd"),
     Family("restore", ".factor.restore", "Restore", "potrs", dtypes=("s", "d")),

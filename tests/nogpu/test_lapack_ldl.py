@@ -1,0 +1,124 @@
+"""L D L^H factors of `lapack`: bounds, panels, pivots, singular matrices in a stack, refusals."""
+
+from __future__ import annotations
+
+import fake_device
+import fake_kernels
+import numpy as np
+import pytest
+import scipy.linalg.lapack as scipys
+from ldl_cases import check_factors, special, symmetric
+
+from pyblasgpu import lapack
+
+
+@pytest.fixture
+def kernels(fake, monkeypatch):
+    """The package's own launch lists on a fake device; NumPy computes what their kernels do."""
+    return fake_kernels.install_below(monkeypatch)
+
+
+@pytest.fixture(params=["host", "device"])
+def put(request, kernels, monkeypatch):
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
+    return np.asarray if request.param == "host" else lambda array: fake_device.Array(np.array(array))
+
+
+def fetched(*results):
+    return [each.host if isinstance(each, fake_device.Array) else np.asarray(each) for each in results]
+
+
+def named(letter: str, stem: str, hermitian: bool):
+    return getattr(lapack, letter + (stem.replace("sy", "he") if hermitian else stem))
+
+
+@pytest.mark.parametrize("letter, hermitian", [("d", False), ("z", True), ("z", False)])
+@pytest.mark.parametrize("lower", [0, 1])
+def test_panels_of_any_size(put, letter, hermitian, lower):
+    """Factors of several panels, pivots of two columns across them, and solutions from them."""
+    for shape, seed in (((131,), 0), ((2, 65), 1)):
+        a = symmetric(letter, *shape, hermitian=hermitian, seed=seed)
+        ldu, ipiv, info = named(letter, "sytrf", hermitian)(put(a), lower)
+        ldu, piv, number = fetched(ldu, ipiv, info)
+        check_factors(a, ldu, piv, bool(lower), hermitian)
+        run = getattr(scipys, letter + ("hetrf" if hermitian else "sytrf"))
+        matrices = a.reshape(-1, *a.shape[-2:])
+        np.testing.assert_array_equal(
+            piv.reshape(-1, a.shape[-1]), [run(each, lower)[1] for each in matrices]
+        )
+        assert not number.any()
+        b = symmetric(letter, *shape, seed=9)[..., :3]
+        x, _ = named(letter, "sytrs", hermitian)(put(ldu), ipiv, put(b), lower)
+        np.testing.assert_allclose(a @ fetched(x)[0], b, rtol=0, atol=1e-8)
+
+
+def test_a_stack_with_singular_matrices(put):
+    """Solutions of the others; where D is singular, b stays."""
+    a = np.stack([symmetric("d", 6), np.zeros((6, 6)), 2 * np.eye(6)])
+    b = np.arange(18.0).reshape(3, 6, 1)
+    udut, ipiv, x, info = lapack.dsysv(put(a), put(b), lower=1)
+    _, _, x, number = fetched(udut, ipiv, x, info)
+    assert number.tolist() == [0, 1, 0]
+    np.testing.assert_array_equal(x[1], b[1])
+    np.testing.assert_allclose(a[[0, 2]] @ x[[0, 2]], b[[0, 2]], atol=1e-12)
+
+
+@pytest.mark.parametrize("letter", "sd")
+def test_special_matrices_are_lapacks(monkeypatch, letter):
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
+    a = special(letter)
+    for lower in (0, 1):
+        ldu, ipiv, info = lapack.sytrf(a, lower)
+        check_factors(a, ldu, ipiv, bool(lower), False)
+        assert info.tolist() == [getattr(scipys, f"{letter}sytrf")(each, lower)[2] for each in a]
+
+
+def test_factors_stay_in_place(put):
+    a = np.asfortranarray(symmetric("d", 7))
+    matrix = put(a.copy(order="F"))
+    ldu, _, _ = lapack.dsytrf(matrix, overwrite_a=1)
+    assert ldu is matrix
+    np.testing.assert_array_equal(np.tril(fetched(ldu)[0], -1), np.tril(a, -1))
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3, 3), (2, 0, 0)])
+def test_empty_ones(put, shape):
+    ldu, ipiv, info = lapack.dsytrf(put(np.ones(shape)))
+    assert tuple(ldu.shape) == shape and tuple(ipiv.shape) == shape[:-1]
+    assert not np.asarray(info).any()
+    assert tuple(lapack.dsytrs(ldu, ipiv, put(np.ones((*shape[:-1], 2))))[0].shape) == (*shape[:-1], 2)
+
+
+def test_refusals():
+    a, b = np.eye(3), np.ones((3, 2))
+    for wrong, message in (
+        (lambda: lapack.dsytrf(np.ones((2, 3))), r"dsytrf: a has shape \(2, 3\); a square matrix"),
+        (lambda: lapack.dsytrf(a, lwork=2), "dsytrf: lwork=2 is less than the order, 3"),
+        (lambda: lapack.dsytrf(a, lower=2), "dsytrf: lower=2"),
+        (lambda: lapack.dsytrs(a, [1, 2, 4], b), "dsytrs: ipiv holds 1 ... 4; rows are 1 ... 3"),
+        (lambda: lapack.dsytrs(a, [0, 1, 2], b), "dsytrs: ipiv holds 0 ... 2; rows are 1 ... 3"),
+        (lambda: lapack.dsytrs(a, [1, 2], b), r"dsytrs: ipiv has shape \(2,\), and the matrix is of order 3"),
+        (lambda: lapack.dsytrs(a, [1, 2, 3], np.ones((2, 2))), r"dsytrs: a is of order 3 and b has shape"),
+        (lambda: lapack.dsysv(a, b, lwork=1), "dsysv: lwork=1 is less than the order, 3"),
+        (lambda: lapack.zhetrf_lwork(-1), "zhetrf_lwork: n=-1 is negative"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            wrong()
+    with pytest.raises(TypeError, match="dsytrs: ipiv has dtype float64"):
+        lapack.dsytrs(a, [1.0, 2, 3], b)
+    assert lapack.dsytrf_lwork(50) == scipys.dsytrf_lwork(50)
+    assert lapack.zhesv_lwork(50, 1) == scipys.zhesv_lwork(50, 1)
+
+
+def test_orders_without_a_kernel(kernels):
+    """A card with little shared memory solves smaller systems; the error names the largest one."""
+    from pyblasgpu.gpu.device import known, stand_in
+    from pyblasgpu.operands import Operand
+    from pyblasgpu.routines.lapack import sytrs
+    from pyblasgpu.types import DTYPES, Uplo
+
+    ordinal = stand_in(known("h200")).ordinal
+    n = 60_000
+    piv, a, b = (Operand(1 << 40, n, cols, 1, n, DTYPES["s"], device=ordinal) for cols in (1, n, 2))
+    with pytest.raises(NotImplementedError, match="sytrs: a is of order 60000; systems are solved"):
+        sytrs.launch_list(piv, a, b, uplo=Uplo.LOWER)

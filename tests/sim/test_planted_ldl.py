@@ -1,0 +1,85 @@
+"""Defects planted in the kernels of L D L^H factors, one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from pyblasgpu.routines import launch_list
+from pyblasgpu.routines.lapack import sytrs
+
+from . import test_sytrf, test_sytrf_panel
+from .kernel_checks import Check, one_each
+from .planting import assert_caught, parameters
+
+
+@one_each
+def panel(kind: str = "whole", test: Callable = test_sytrf_panel.check, **options) -> Check:
+    number = test_sytrf_panel.WAYS[kind].kind
+    return Check("sytrf_panel", lambda module: test(way=test_sytrf_panel.Way(number, module), **options))
+
+
+@one_each
+def solution(stem: str, **options) -> Check:
+    def run(module) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(sytrs, stem, module)
+            patch.setattr(launch_list, "cache", {})
+            test_sytrf.check_solution(**options)
+
+    return Check(stem, run)
+
+
+SPREAD = panel("spread", letter="s", n=27, seed=1, order="C")
+SPECIAL = panel(test=test_sytrf_panel.check_special)
+MANY = panel(n=9, batch=20)
+COMPLEX = panel(letter="z", n=19)
+HERMITIAN = panel(letter="z", n=19, hermitian=True)
+STEP, SEARCH, PANEL = (f"factor.ldl.{name}" for name in ("pivot_step", "pivot_search", "sytrf_panel"))
+
+#: module, text, what is planted in its place, the check that sees it
+DEFECTS = [
+    # barriers
+    (PANEL, "                meet(counts, flags, blocks, t)\n", "                pass\n", panel(n=27)),
+    (PANEL, "                meet(counts, flags, blocks, t)\n", "                cuda.syncthreads()\n", SPREAD),
+    (PANEL, "            leave(flags, blocks, t)", "            pass", SPREAD),
+    (PANEL, "            sync_warp()\n", "            pass\n", panel(n=27)),
+    (SEARCH, "            meet(n, flags, blocks, t)\n", "            cuda.syncthreads()\n", SPREAD),
+    (SEARCH, "        cuda.syncthreads()\n        found", "        found", panel(n=27)),
+    (PANEL, "int32(2 * WIDTH + 2 - to)", "to", SPREAD),
+    (SEARCH, "int32(n[TURN] & 1)", "int32(0)", SPREAD),
+    # pivots
+    (PANEL, "not diagonal >= real(ALPHA) * most:", "not diagonal >= real(0.1) * most:", MANY),
+    (PANEL, "* divide(most, of_row)", "", MANY),
+    (PANEL, ">= real(ALPHA) * of_row", ">= of_row", MANY),
+    (PANEL, "(diagonal != diagonal) | ", "", SPECIAL),
+    (SEARCH, "(size == most and label < key)):\n                    most, key = size, label", "size == most):\n                    most, key = size, label", panel("panel", test=test_sytrf_panel.check_ties)),
+    (SEARCH, "int32(m - 1 - i) if n[BACKWARDS] != 0", "int32(i) if n[BACKWARDS] != 0", panel(test=test_sytrf_panel.check_ties, uplo="U")),
+    (SEARCH, "i != col and ", "", MANY),
+    # what a step takes along
+    (SEARCH, "(col if is_done else source)", "col", panel(n=13)),
+    (STEP, "int32(kk if i == kp else i)", "i", panel(n=13)),
+    (STEP, "+ kk - k,", ",", SPREAD),
+    (PANEL, "counts[END] = k if is_zero else", "counts[END] =", SPECIAL),
+    (PANEL, "if k > cols and low <= cols", "if False and low <= cols", SPREAD),
+    (PANEL, "            if n[FIRST] > 0:\n", "            if False:\n", SPREAD),
+    (PANEL, "int32(k - cols)", "int32(0)", SPREAD),
+    # arithmetic
+    (SEARCH, "sign * a[at + 1]", "a[at + 1]", HERMITIAN),
+    (SEARCH, "w_im = sign * w[q + 1]", "w_im = w[q + 1]", HERMITIAN),
+    (STEP, "            p[5] = sign * p[5]\n", "            pass\n", HERMITIAN),
+    (STEP, "p[D] * p[A + 1] + p[D + 1] * p[A]", "p[D] * p[A + 1] - p[D + 1] * p[A]", COMPLEX),
+    (STEP, "p[factor] * im + p[factor + 1] * re", "p[factor] * im - p[factor + 1] * re", COMPLEX),
+    # solutions
+    ("factor.ldl.ldl_triangle", "            cuda.syncthreads()\n            j = int32(j - 1)", "            j = int32(j - 1)", solution("ldl_triangle")),
+    ("factor.ldl.ldl_triangle", "real(0) if beside else value", "value", solution("ldl_triangle")),
+    ("factor.ldl.ldl_triangle", "j + 1 if is_first else j", "j", solution("ldl_triangle")),
+    ("factor.ldl.ldl_rows", "multiply(p, 12, 4)", "multiply(p, 12, 8)", solution("ldl_rows", letter="z", hermitian=True)),
+    ("factor.ldl.ldl_rows", "elif kind == FIRST_OF_TWO", "else", solution("ldl_rows")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "before", "after", "check"), parameters(DEFECTS))
+def test_a_planted_defect_is_caught(module, before, after, check, monkeypatch):
+    assert_caught(module, before, after, check, monkeypatch)
