@@ -51,7 +51,7 @@ class Eigh(rows.Eigh, Operator):
             values, vectors = torch.linalg.eigh(a, "L" if lower else "U")
             info.zero_()
         w.copy_(values)
-        if vectors is not v:
+        if vectors.data_ptr() != v.data_ptr():
             v.copy_(vectors)
 
 

@@ -100,7 +100,8 @@ class _Kernel(_Replacing):
         patch = self._deciding()
         if patch is None:
             return self._original.call_boxed(keyset, *args, **kwargs)
-        if _are_below(patch.least, args):
+        # stacks alone may have a size of another name
+        if _are_below(patch.thresholds[self._target.routine], args):
             patch.count(self._target.routine, "small")
             return self._original.call_boxed(keyset, *args, **kwargs)
         inputs = {name: value for name, value in kwargs.items() if name not in self._outs}

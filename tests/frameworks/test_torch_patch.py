@@ -329,6 +329,14 @@ def test_large_matrices_and_drivers_are_pytorchs(monkeypatch):
     assert patch.kept == {("eigh", "order"): 2, ("svd", "order"): 1, ("svd", "driver"): 1}
 
 
+def test_small_calls_are_passed_on_unseen(monkeypatch):
+    """By the size of their own function, whatever others have."""
+    monkeypatch.setattr(kernels._Replacing, "_call", None)
+    with patch_torch(backend="cpu", thresholds={"qr_stack": 2, "inv": 101}) as patch:
+        torch.linalg.inv(torch.eye(100))
+    assert patch.kept["inv", "small"] == 1
+
+
 def test_sizes_are_the_policys():
     with patch_torch(backend="cpu") as patch:
         sizes = dict(patch.thresholds)
