@@ -49,10 +49,6 @@ CALLS = {
         lambda p, a, b: without_phases(ours.eigh(a + 2 * p)),
         lambda p, a, b: without_phases(jnp.linalg.eigh(a + 2 * p)),
     ),
-    "eigvalsh of upper triangles": (
-        lambda p, a, b: ours.eigvalsh(p, "U", symmetrize_input=False),
-        lambda p, a, b: jnp.linalg.eigvalsh(p, "U", symmetrize_input=False),
-    ),
     "svd": (
         lambda p, a, b: without_phases(ours.svd(b, False)),
         lambda p, a, b: without_phases(jnp.linalg.svd(b, False)),
@@ -164,7 +160,7 @@ def test_other_dtypes_are_jax_s():
 
 
 def test_singular_values_of_all_shapes_and_options():
-    for shape in ((2, 5, 3), (3, 5), (4, 4), (0, 2, 3), (2, 3, 0)):
+    for shape in ((2, 5, 3), (3, 5), (0, 2, 3), (2, 3, 0)):
         a = random(np.dtype("complex64"), *shape)
         u, sigma, vh = ours.svd(a)
         close(sigma, jnp.linalg.svd(a, compute_uv=False))
@@ -173,6 +169,8 @@ def test_singular_values_of_all_shapes_and_options():
             close(x @ x.mT.conj(), jnp.broadcast_to(jnp.eye(x.shape[-1], dtype=x.dtype), x.shape))
     a = random(np.dtype("float64"), 4, 4)
     close(ours.svd(a, hermitian=True).S, jnp.linalg.svd(a, hermitian=True).S)
+    upper = {"UPLO": "U", "symmetrize_input": False}
+    close(ours.eigvalsh(a, **upper), jnp.linalg.eigvalsh(a, **upper))
     p = a @ a.mT
     close(ours.pinv(p, hermitian=True, rcond=0.1), jnp.linalg.pinv(p, 0.1, hermitian=True))
     stack = jnp.stack([p, p - p[:1]])
