@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from datetime import date
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from pyblasgpu.testing.problems import Problem, fits
 from pyblasgpu.types import DTYPES, Dtype
 
 SIZES = {"s": (5, 64, 257, 1000), "c": (5, 64, 257), "d": (5, 64, 129), "z": (5, 64, 129)}
+LARGEST_OF_QR = 300  # whose exact results take long, and whose errors are far below the bound
 KINDS = ("normal", "uniform", "graded")
 WIDE: dict[str, Any] = {"s": np.float64, "d": np.longdouble, "c": np.complex128, "z": np.clongdouble}
 
@@ -179,6 +181,46 @@ def lu(data: Data) -> Iterator[Case]:
     yield "solve, 'gen'", general @ x - right, 3 * n * size @ abs(x)
 
 
+def qr(data: Data) -> Iterator[Case]:
+    """Twice as many rows as columns; constants of the bounds are 1."""
+    n, m, letter = data.n, 2 * data.n, data.dtype.letter
+    a, b = data.make(m, n), data.make(m, 3)
+    q_of = letter + ("un" if data.dtype.is_complex else "or")
+    sizes, rights = norms(a.astype(data.wide)), norms(b.astype(data.wide))
+    packed, tau, _, _ = data.run(getattr(lapack, letter + "geqrf"), a)
+    yield "geqrf", norms(a - reflected(packed, tau, np.triu(packed))), m * n * sizes
+    rounded = [np.asfortranarray(each.astype(data.dtype.name)) for each in (packed, tau)]
+    q, _, _ = data.run(getattr(lapack, f"{q_of}gqr"), *rounded)
+    gram = q.conj().T @ q - np.eye(n)
+    yield "orgqr", np.sqrt((abs(gram) ** 2).sum()), np.asarray(m * n * n**0.5)
+    product, _, _ = data.run(partial(getattr(lapack, f"{q_of}mqr"), "L", "N"), *rounded, b)
+    yield "ormqr", norms(product - reflected(packed, tau, b.astype(data.wide))), m * n * rights
+    packed, columns, tau, _, _ = data.run(getattr(lapack, letter + "geqp3"), a)
+    order = np.asarray(columns, int) - 1
+    yield "geqp3", norms(a[:, order] - reflected(packed, tau, np.triu(packed))), m * n * sizes[order]
+    _, x, _ = data.run(getattr(lapack, letter + "gels"), a, b)
+    rest = b - a.astype(data.wide) @ x[:n]
+    # A + E with E = -r r^H A / |r|^2 has this solution
+    yield "gels", (abs(rest.conj().T @ a) / norms(rest)[:, None]).max(axis=0), m * n * sizes
+
+
+def norms(a: Any) -> Any:
+    """The norms of columns."""
+    return np.sqrt((abs(a) ** 2).sum(axis=0))
+
+
+def reflected(packed: Any, tau: Any, c: Any) -> Any:
+    """Q C in the wide type, by the block reflector of what a QR factorization leaves."""
+    n = packed.shape[1]
+    v = np.tril(packed, -1)
+    v[np.diag_indices(n)] = 1
+    products, t = v.conj().T @ v, np.zeros((n, n), v.dtype)
+    for i in range(n):
+        t[:i, i] = -tau[i] * (t[:i, :i] @ products[:i, i])
+        t[i, i] = tau[i]
+    return c - v @ (t @ (v.conj().T @ c))
+
+
 def level3(dtype: Dtype, n: int, backend: str) -> Iterator[tuple[str, float]]:
     """Each routine, and its error over the bound."""
     for routine, variants in LEVEL3.items():
@@ -206,7 +248,7 @@ def measured(on_device: bool, letters: Iterable[str]) -> Rows:
                 yield {"routine": name, "dtype": letter, "n": n, "data": "normal", "over": over}
             for kind in KINDS:
                 data = Data(dtype, n, kind, on_device)
-                for part in (level1, level2, factors, lu):
+                for part in (level1, level2, factors, lu, *((qr,) if n <= LARGEST_OF_QR else ())):
                     for name, error, bound in part(data):
                         over = ratio(dtype, name, error, bound)
                         yield {"routine": name, "dtype": letter, "n": n, "data": kind, "over": over}

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from lapack_testers import PATHS, THRESHOLD, worst
+from lapack_testers import SHAPES as SHAPES_OF_TESTERS
 from qr_cases import SETS, check_factors, matrix_of
 
 from pyblasgpu import lapack, linalg
@@ -220,6 +222,17 @@ def test_pivots_are_lapacks(letter, shape):
         theirs: Any = linalg.qr(a, mode=mode, pivoting=True)
         np.testing.assert_array_equal(ours[-1].get(), theirs[-1])
         np.testing.assert_allclose(ours[-2].get(), theirs[-2], atol=1000 * max(shape) * np.finfo(a.dtype).eps)
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("letter", DTYPES)
+def test_ratios_of_lapacks_testers(path, letter):
+    def fetched(array):
+        return array.numpy() if isinstance(array, lapack.DeviceIntegers) else cupy.asnumpy(array)
+
+    for m, n in SHAPES_OF_TESTERS:
+        ratios = worst(path, letter, m, n, (cupy.asarray, fetched))
+        assert max(ratios.values()) < THRESHOLD, (m, n, ratios)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf])

@@ -1,0 +1,28 @@
+"""Ratios of LAPACK's testers of factors and least squares, by launch lists whose kernels NumPy computes."""
+
+from __future__ import annotations
+
+import fake_device
+import fake_kernels
+import numpy as np
+import pytest
+from lapack_testers import PATHS, SHAPES, THRESHOLD, worst
+
+from pyblasgpu.frontend.arrays.device_integers import DeviceIntegers
+
+
+def put(array) -> fake_device.Array:
+    return fake_device.Array(np.array(array, order="F"))
+
+
+def fetched(array) -> np.ndarray:
+    return array.numpy() if isinstance(array, DeviceIntegers) else array.host
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("letter", "dz")
+def test_ratios(fake, monkeypatch, path, letter):
+    fake_kernels.install_below(monkeypatch)
+    for m, n in SHAPES[:4]:
+        ratios = worst(path, letter, m, n, (put, fetched))
+        assert max(ratios.values()) < THRESHOLD, (m, n, ratios)
