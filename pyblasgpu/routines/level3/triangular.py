@@ -185,7 +185,7 @@ def launch_list_of_triangle(
     Parameters
     ----------
     emit, emit_apart : callable
-        Those of TRMM or TRSM.
+        Emit TRMM or TRSM.
     alpha : number
         alpha = 0 reads neither T nor B; it is in place.
     t : Operand
@@ -194,7 +194,7 @@ def launch_list_of_triangle(
     b : Operand
         n x r (side left) or r x n, of the same dtype, batch and device; apart from `t`.
     out : Operand or None
-        As `b`, apart from both; None for a result in place of `b`.
+        The result, of the shape of `b` and apart from both; None for one in place of `b`.
     flags : Side, Uplo, Diag
         The triangle is meant after op().
     """
