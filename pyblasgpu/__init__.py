@@ -17,6 +17,7 @@ _NAMES = {
     "api.explain": "explain",
     "api.keyword.gemmtr": "gemmtr",
     "api.keyword.grouped": "gemm_grouped",
+    "api.keyword.grouped_triangles": "potrf_grouped trsm_grouped",
     "api.keyword.level1": "asum axpy copy dot iamax nrm2 rot rotm scal swap",
     "api.keyword.level2": "gemv hemv symv",
     "api.keyword.level3": "gemm",

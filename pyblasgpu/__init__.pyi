@@ -27,9 +27,9 @@ __version__: str
 __all__ = ["Handle", "__version__", "asum", "axpy", "backend_status", "blas", "copy", "dot", "errors",
     "explain", "gemm", "gemm_grouped", "gemmtr", "gemv", "ger", "hemm", "hemv", "her", "her2", "her2k",
     "herk", "iamax", "lapack", "linalg", "nrm2", "override", "patch_cupy", "patch_report", "patch_scipy",
-    "patch_torch", "plan_gemm", "plan_trmm", "plan_trsm", "release_memory", "rot", "rotm", "scal",
-    "set_math_mode", "show_config", "swap", "symm", "symv", "syr", "syr2", "syr2k", "syrk", "trmm", "trmv",
-    "trsm", "trsv", "unpatch_cupy", "unpatch_scipy", "unpatch_torch", "use_devices"]
+    "patch_torch", "plan_gemm", "plan_trmm", "plan_trsm", "potrf_grouped", "release_memory", "rot", "rotm",
+    "scal", "set_math_mode", "show_config", "swap", "symm", "symv", "syr", "syr2", "syr2k", "syrk", "trmm",
+    "trmv", "trsm", "trsm_grouped", "trsv", "unpatch_cupy", "unpatch_scipy", "unpatch_torch", "use_devices"]
 
 def asum(
     x: Array | ArrayLike, *, out: Array | None = None, stream: Stream | None = None,
@@ -317,6 +317,16 @@ def plan_trsm(
     trans: TransFlag = "N", unit_diag: DiagFlag = False, stream: Stream | None = None,
     method: Literal["tensor"] | None = None,
 ) -> Plan: ...
+@overload
+def potrf_grouped(
+    a: Sequence[ArrayT], *, lower: UploFlag | Sequence[UploFlag] = False,
+    out: Sequence[ArrayT] | None = None, stream: Stream | None = None, backend: Backend | None = None,
+) -> tuple[list[ArrayT], Any]: ...
+@overload
+def potrf_grouped(
+    a: Sequence[ArrayLike], *, lower: UploFlag | Sequence[UploFlag] = False,
+    out: Sequence[NDArray[Any]] | None = None, stream: Stream | None = None, backend: Backend | None = None,
+) -> tuple[list[NDArray[Any]], Any]: ...
 def release_memory() -> None: ...
 @overload
 def rot(
@@ -601,6 +611,20 @@ def trsm(
     device: int | None = None, devices: Devices | None = None, max_device_memory: int | None = None,
     blocking: bool, progress: Progress | None = None,
 ) -> NDArray[Any] | Handle[NDArray[Any]]: ...
+@overload
+def trsm_grouped(
+    a: Sequence[ArrayT], b: Sequence[ArrayT], *, alpha: Number | Sequence[Number] = 1,
+    side: SideFlag | Sequence[SideFlag] = "L", lower: UploFlag | Sequence[UploFlag] = False,
+    trans: TransFlag | Sequence[TransFlag] = "N", unit_diag: DiagFlag | Sequence[DiagFlag] = False,
+    out: Sequence[ArrayT] | None = None, stream: Stream | None = None, backend: Backend | None = None,
+) -> list[ArrayT]: ...
+@overload
+def trsm_grouped(
+    a: Sequence[ArrayLike], b: Sequence[ArrayLike], *, alpha: Number | Sequence[Number] = 1,
+    side: SideFlag | Sequence[SideFlag] = "L", lower: UploFlag | Sequence[UploFlag] = False,
+    trans: TransFlag | Sequence[TransFlag] = "N", unit_diag: DiagFlag | Sequence[DiagFlag] = False,
+    out: Sequence[NDArray[Any]] | None = None, stream: Stream | None = None, backend: Backend | None = None,
+) -> list[NDArray[Any]]: ...
 @overload
 def trsv(
     a: ArrayT, x: ArrayT, *, lower: UploFlag = False, trans: TransFlag = "N", unit_diag: DiagFlag = False,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pyblasgpu.kernels.common.options import CONJUGATE
+from pyblasgpu.kernels.common.options import CONJUGATE, TRIANGLE, UNIT
 from pyblasgpu.kernels.common.problem_table import ROW_WORDS
 
 
@@ -51,3 +51,29 @@ def gemm_grouped(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> Non
         product = (a @ b).conj() if options & CONJUGATE else a @ b
         scale, keep = (fake.number(complex(*parts)) for parts in ((alpha, alpha_i), (beta, beta_i)))
         c[...] = scale * product + keep * c if keep != 0 else scale * product
+
+
+def ragged_copy(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """Copies of unequal sizes."""
+    from fake_kernels import times  # which imports this module
+
+    sources, targets, scalars, problems, owners = pointers
+    size = fake.dtype.real_size
+    words = problems_of(grid, problems, owners)
+    blocks = np.diff([*words[:, 16], grid[0]])
+    factors = numbers_at(scalars, (len(words), 2), fake.dtype.real)
+    for row, parts, count in zip(words, factors, blocks):
+        m, n, rows, cols, _, options = row[12:18].tolist()
+        assert count == fake.source.config.blocks(rows, cols)
+        source, target, *steps = (int(number) for number in row[:12].view(np.int64))
+        whole = np.zeros((rows, cols), fake.dtype.name)
+        if min(m, n) > 0:
+            read = fake.view(sources + source * size, m, n, *steps[:2], 1, 0, bool(options & CONJUGATE))[0]
+            whole[:m, :n] = times(fake.number(complex(*parts)), read)
+        if options & TRIANGLE:
+            whole[np.triu_indices(rows, 1, cols)] = 0
+            beyond = range(min(m, n), min(rows, cols))
+            whole[beyond, beyond] = 1
+        if options & UNIT:
+            np.fill_diagonal(whole, 1)
+        fake.view(targets + target * size, rows, cols, *steps[2:], 1, 0)[0] = whole

@@ -361,7 +361,7 @@ class FakeKernel:
     laswp, pivot_moves, restore = fake_lu.laswp, fake_lu.pivot_moves, fake_lu.restore
     trtri_leaf, lauum_leaf = fake_triangles.trtri_leaf, fake_triangles.lauum_leaf
     zero_diagonal = fake_triangles.zero_diagonal
-    gemm_grouped = fake_grouped.gemm_grouped
+    gemm_grouped, ragged_copy = fake_grouped.gemm_grouped, fake_grouped.ragged_copy
 
 
 def _steps(ld: int, by_rows: bool) -> tuple[int, int]:

@@ -13,6 +13,8 @@ CASES = """
 pyblasgpu.gemm(a, b, out=o)
 pyblasgpu.gemm(a, b, out=p, beta=2)
 pyblasgpu.gemm_grouped([a], [b], out=[o])
+pyblasgpu.trsm_grouped([t], [c], lower=True, out=[c])
+pyblasgpu.potrf_grouped([p], out=[p])
 pyblasgpu.syrk(a, out=o)
 pyblasgpu.symm(p, b, out=o)
 pyblasgpu.syr2k(a, b, out=o)

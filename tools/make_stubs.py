@@ -60,15 +60,22 @@ _BY_NAME = {
     "y": "A",
 }
 _DRIVER = 'Literal["ev", "evd", "evr", "evx", "gv", "gvd", "gvx"] | None'
+#: Functions of lists of arrays.
+_GROUPED = ("gemm_grouped", "potrf_grouped", "trsm_grouped")
 #: Those of one function, by module.
 _BY_FUNCTION = {
     ("__init__", "gemm", "method"): "Method | None",
     ("__init__", "plan_gemm", "method"): "Method | None",
     ("__init__", "explain", "method"): "Method | None",
     ("__init__", "set_math_mode", "mode"): "MathMode | None",
-    **{("__init__", "gemm_grouped", name): "Sequence[A]" for name in ("a", "b")},
-    **{("__init__", "gemm_grouped", name): "Number | Sequence[Number]" for name in ("alpha", "beta")},
-    **{("__init__", "gemm_grouped", f"trans_{x}"): "TransFlag | Sequence[TransFlag]" for x in "ab"},
+    **{("__init__", name, x): "Sequence[A]" for name in _GROUPED for x in "ab"},
+    **{("__init__", name, x): "Number | Sequence[Number]" for name in _GROUPED for x in ("alpha", "beta")},
+    **{
+        ("__init__", name, flag): f"{kind} | Sequence[{kind}]"
+        for name in _GROUPED
+        for flag, kind in _BY_NAME.items()
+        if kind.endswith("Flag")
+    },
     ("blas", "gemm", "method"): "Method | None",
     ("blas", "axpy", "a"): "Number",
     ("blas", "scal", "a"): "Number",

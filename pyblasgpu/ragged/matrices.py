@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,6 +49,16 @@ class Matrices(NamedTuple):
         """Return the matrices that an index or a mask selects."""
         return Matrices(*(column[which] for column in self))
 
+    def equals(self, others: Matrices) -> np.ndarray:
+        """Whether each is the other one: in one place, with the same extents and strides."""
+        same = [(x == y).reshape(len(x), -1).all(axis=1) for x, y in zip(self[:3], others[:3], strict=True)]
+        return np.asarray(np.logical_and.reduce(same))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Matrices]) -> Matrices:
+        """Return the matrices of all parts."""
+        return cls(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+
     def transposed(self, where: np.ndarray) -> Matrices:
         """Return the matrices, transposed where the mask says so."""
         shapes, strides = (np.where(where[:, None], x[:, ::-1], x) for x in (self.shapes, self.strides))
@@ -63,6 +74,13 @@ class Matrices(NamedTuple):
         adjacent = (self.strides[:, 0] == 1) | (self.rows == 1)
         forwards = (self.strides[:, 1] >= 0) & (self.pointers % itemsize == 0)
         return np.asarray(adjacent & forwards)
+
+    def flipped(self, rows: np.ndarray, cols: np.ndarray, itemsize: int) -> Matrices:
+        """Return the matrices, their rows or columns backwards where the masks say so."""
+        backwards = np.stack((rows, cols), 1)
+        steps = np.where(backwards, self.strides * np.maximum(self.shapes - 1, 0), 0).sum(axis=1)
+        strides = np.where(backwards, -self.strides, self.strides)
+        return self._replace(pointers=self.pointers + steps * itemsize, strides=strides)
 
     def operand(self, i: int, dtype: Dtype, device: int) -> Operand:
         """Return the i-th matrix as an `Operand`."""

@@ -1,4 +1,4 @@
-"""gemm_grouped on a device: exact on integers, in few launches, captured, on a stream, and repeated."""
+"""Lists of matrices of unequal sizes on a device: exact on integers, captured, on a stream, repeated."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import pyblasgpu
 from pyblasgpu.errors import OverlapError
-from pyblasgpu.testing.reference import integers
+from pyblasgpu.testing.reference import integers, reals
 from pyblasgpu.types import DTYPES
 
 from .running import cupy
@@ -119,3 +119,58 @@ def test_tensors():
     for result, x, y, version in zip(results, a, b, versions, strict=True):
         np.testing.assert_array_equal(result.cpu().numpy(), 2 * (x @ y))
         assert result._version > version or 0 in result.shape
+
+
+# ------------------------------------------------------------------------------------------------ triangles
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_systems_of_unequal_sizes(letter, in_place):
+    for _ in range(2):
+        made = grouped_cases.systems(DTYPES[letter])
+        arrays, count = on_card([*made.a, *made.b]), len(made.a)
+        a, b = arrays[:count], arrays[count:]
+        options: dict[str, Any] = made.options
+        results: list[Any] = pyblasgpu.trsm_grouped(a, b, out=b if in_place else None, **options)
+        for result, expected in zip(results, made.expected, strict=True):
+            np.testing.assert_array_equal(result.get(), expected)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_factors_of_unequal_sizes(letter):
+    for _ in range(2):
+        matrices, lower, factors = grouped_cases.definite(DTYPES[letter])
+        a: list[Any] = on_card(matrices)
+        results, info = pyblasgpu.potrf_grouped(a, lower=lower, out=a)
+        assert info.numpy().tolist() == [int(i == grouped_cases.FAILED) for i in range(len(a))]
+        for i, (result, factor) in enumerate(zip(results, factors, strict=True)):
+            if i != grouped_cases.FAILED:
+                np.testing.assert_array_equal(result.get(), factor)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_random_factors_and_solutions(letter):
+    """Orders that are rounded up, and those of calls of their own."""
+    rng, dtype = np.random.default_rng(5), DTYPES[letter]
+    tolerance = 2e-3 if dtype.real_size == 4 else 1e-10
+    matrices, right = [], []
+    for n in [*rng.integers(1, 200, 60).tolist(), 512, 513, 700]:
+        g = reals(rng, (n, n), dtype)
+        matrices.append((g @ g.T.conj() + n * np.eye(n)).astype(dtype.name))
+        right.append(reals(rng, (n, int(rng.integers(1, 20))), dtype))
+    a: list[Any] = [*map(cupy.asarray, matrices)]
+    b: list[Any] = [*map(cupy.asarray, right)]
+    c, info = pyblasgpu.potrf_grouped(a, lower=True)
+    assert not info.numpy().any()
+    x = pyblasgpu.trsm_grouped(c, b, lower=True)
+    x = pyblasgpu.trsm_grouped(c, x, lower=True, trans="C", out=x)
+    for matrix, rhs, solution in zip(matrices, right, x, strict=True):
+        np.testing.assert_allclose(matrix @ solution.get(), rhs, rtol=tolerance, atol=tolerance)
+
+
+def test_the_first_pivot_that_fails():
+    places = [(n, k) for n in (5, 40, 130, 600) for k in (0, 3, n - 1)]
+    a: list[Any] = [cupy.diag(cupy.asarray([1.0] * k + [-1.0] + [1.0] * (n - k - 1))) for n, k in places]
+    _, info = pyblasgpu.potrf_grouped(a)
+    assert info.numpy().tolist() == [k + 1 for _, k in places]

@@ -1,4 +1,4 @@
-"""gemm_grouped: lists of matrices of unequal sizes, on the CPU and on a fake device."""
+"""Routines on lists of matrices of unequal sizes: on the CPU, and on a fake device."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from fake_kernels import Kernels
 
 import pyblasgpu
-from pyblasgpu import gemm_grouped
+from pyblasgpu import gemm_grouped, potrf_grouped, trsm_grouped
 from pyblasgpu.errors import OverlapError
 from pyblasgpu.gpu import launch
 from pyblasgpu.types import DTYPES
@@ -193,3 +193,94 @@ def test_arrays_of_several_libraries_or_devices(card):
     other = fake_device.Array(np.ones((2, 2)), device=1)
     with pytest.raises(ValueError, match="device"):
         gemm_grouped([one, other], [one, other])
+
+
+# ------------------------------------------------------------------------------------------------ triangles
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_systems_of_unequal_sizes(letter, in_place, space):
+    for _ in range(2):  # a library's arrays are unknown to the first call
+        made = grouped_cases.systems(DTYPES[letter])
+        b = put(space, made.b)
+        out = b if in_place else None
+        results = trsm_grouped(put(space, made.a), b, out=out, **made.options, **space.options)
+        for result, expected, right in zip(results, made.expected, made.b):
+            np.testing.assert_array_equal(space.get(result), expected)
+            assert np.shares_memory(space.get(result), right) == (in_place and right.size > 0)
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_factors_of_unequal_sizes(letter, in_place, space):
+    for _ in range(2):
+        matrices, lower, factors = grouped_cases.definite(DTYPES[letter])
+        a = put(space, matrices)
+        results, info = potrf_grouped(a, lower=lower, out=a if in_place else None, **space.options)
+        assert np.asarray(info).tolist() == [int(i == grouped_cases.FAILED) for i in range(len(a))]
+        for i, (result, factor) in enumerate(zip(results, factors)):
+            if i != grouped_cases.FAILED:
+                np.testing.assert_array_equal(space.get(result), factor)
+
+
+def test_large_triangles_and_few_layouts(card, monkeypatch):
+    """Large ones are calls of their own; the others are two copies, and a solution for each size."""
+    a = [fake_device.Array(np.eye(n) * 2) for n in (600, *range(1, 33), *range(1, 33))]
+    b = [fake_device.Array(np.ones((x.shape[0], 2))) for x in a]
+    trsm_grouped(a[1:], b[1:])
+    kernels = Kernels()
+    monkeypatch.setattr(launch, "kernel", kernels)
+    for x in trsm_grouped(a[1:], b[1:]):
+        np.testing.assert_array_equal(x.host, 0 * x.host + 0.5)
+    names = [name for name, *_ in kernels.launches]
+    assert names[0] == names[-1] == "ragged_copy" and names.count("ragged_copy") == 2 and len(names) <= 6
+    for x in trsm_grouped(a, b):
+        np.testing.assert_array_equal(x.host, 0.5)
+    c, info = potrf_grouped([fake_device.Array(np.eye(n) * 4) for n in (600, 3)])
+    assert [x.host[0, 0] for x in c] == [2, 2] and info.numpy().tolist() == [0, 0]
+
+
+def test_stacks_are_computed_as_memory_has_room(card, monkeypatch):
+    monkeypatch.setattr("pyblasgpu.ragged.stacks.MOST_BYTES", 3000)
+    made = grouped_cases.systems(DTYPES["d"])
+    results = trsm_grouped(*([*map(fake_device.Array, x)] for x in (made.a, made.b)), **made.options)
+    for result, expected in zip(results, made.expected):
+        np.testing.assert_array_equal(result.host, expected)
+
+
+SQUARE = np.eye(2)
+WRONG_TRIANGLES = [
+    ({"a": [SQUARE, np.ones((2, 3))]}, ValueError, r"system 1: a has shape \(2, 3\)"),
+    ({"b": [SQUARE, np.ones((3, 1))]}, ValueError, r"system 1: a has shape \(2, 2\); \(3, 3\) is needed"),
+    ({"side": ["L", "X"]}, ValueError, "system 1: side='X'"),
+    ({"lower": [True] * 3}, ValueError, "lower has 3 entries"),
+    ({"alpha": [1, 1j]}, TypeError, "system 1: alpha=1j is complex"),
+    ({"out": [SQUARE.copy(), np.ones((2, 1))]}, ValueError, r"system 1: out has shape \(2, 1\)"),
+]
+
+
+@pytest.mark.parametrize(("changes", "error", "message"), WRONG_TRIANGLES)
+def test_wrong_systems_change_nothing(changes, error, message, space):
+    lists = {"a": [SQUARE] * 2, "b": [SQUARE.copy(), SQUARE.copy()], **changes}
+    out = changes.get("out", lists["b"])
+    before = [x.copy() for x in out]
+    placed = {name: put(space, x) if name in ("a", "b", "out") else x for name, x in lists.items()}
+    placed.setdefault("out", placed["b"])
+    with pytest.raises(error, match=f"trsm_grouped: {message}"):
+        trsm_grouped(**placed, **space.options)
+    for x, y in zip(out, before):
+        np.testing.assert_array_equal(x, y)
+
+
+def test_wrong_factors_change_nothing(space):
+    memory = np.stack([4 * np.eye(2)] * 2)
+    with pytest.raises(ValueError, match=r"potrf_grouped: matrix 1: a has shape \(2, 1\)"):
+        potrf_grouped(put(space, [memory[0], memory[1, :, :1]]), out=put(space, [*memory]), **space.options)
+    with pytest.raises(OverlapError, match=r"potrf_grouped: out\[1\] shares memory with out\[0\]"):
+        potrf_grouped(put(space, [*memory]), out=put(space, [memory[0], memory[0]]), **space.options)
+    with pytest.raises(OverlapError, match=r"potrf_grouped: out\[\d\] shares memory with a\[\d\]"):
+        potrf_grouped(put(space, [*memory]), out=put(space, [memory[1], memory[0]]), **space.options)
+    np.testing.assert_array_equal(memory, np.stack([4 * np.eye(2)] * 2))
+    c, info = potrf_grouped([], **space.options)
+    assert c == [] and len(info) == 0

@@ -15,13 +15,14 @@ from pyblasgpu import kernels
 from pyblasgpu.gpu.simulator import intrinsics as simulator
 from pyblasgpu.kernels.trsm.small import TrsmSmall
 from pyblasgpu.ragged import products as ragged_products
+from pyblasgpu.ragged import stacks
 from pyblasgpu.types import Region, Triangle
 
 from . import (
     test_copy_scaled,
-    test_gemm_grouped,
     test_gemm_mma,
     test_gemm_simt,
+    test_grouped,
     test_leaves,
     test_pack,
     test_packed_products,
@@ -91,9 +92,21 @@ def grouped(letter="s") -> Check:
     def run(module):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(ragged_products, "source", module.source)
-            test_gemm_grouped.check(arrays_on_device(patch), letter, test_gemm_grouped.MIXED)
+            test_grouped.check(arrays_on_device(patch), letter, test_grouped.MIXED)
 
     return Check("gemm_grouped", run)
+
+
+@one_each
+def ragged(letter="s", check=test_grouped.check_systems) -> Check:
+    """Triangles of unequal sizes."""
+
+    def run(module):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(stacks, "source", module.source)
+            check(arrays_on_device(patch), letter)
+
+    return Check("ragged_copy", run)
 
 
 @one_each

@@ -6,7 +6,8 @@ import pytest
 
 from pyblasgpu.types import Region
 
-from .kernel_checks import COPIES, MIRROR, TRIANGLE, ZEROS, pack, split_k_reduce, symmetrize
+from . import test_grouped
+from .kernel_checks import COPIES, MIRROR, TRIANGLE, ZEROS, pack, ragged, split_k_reduce, symmetrize
 from .planting import assert_caught, parameters
 
 #: module, text, what is planted in its place, the check that sees it
@@ -16,7 +17,13 @@ DEFECTS = [
     ("copy.split_k_reduce", "acc, 0)\n        cuda.syncthreads()", "acc, 0)", split_k_reduce()),
     ("copy.symmetrize", "wait()\n        cuda.syncthreads()", "wait()", symmetrize()),
     ("copy.symmetrize", "wait()\n        cuda.syncthreads()", "cuda.syncthreads()", symmetrize()),
+    ("copy.ragged_copy", "cuda.syncthreads()", "pass", ragged()),
     # edges
+    ("copy.ragged_copy", "(row < m) & (col < n)", "(row < m)", ragged()),
+    ("copy.ragged_copy", "(row < rows) & (col < cols)", "(row < rows)", ragged()),
+    ("copy.ragged_copy", "is_beyond)", "False)", ragged()),
+    ("copy.ragged_copy", "| (row >= col)", "| True", ragged("d", test_grouped.check_factors)),
+    ("copy.ragged_copy", "-im if options & CONJUGATE", "im if options & CONJUGATE", ragged("z")),
     ("copy.copy_scaled_kernel", "(i < rows) & (j < cols)", "(i < rows) & (j <= cols)", COPIES),
     ("copy.split_k_reduce", "(row < m) & (col < n)", "(row <= m) & (col < n)", split_k_reduce(beta=0.0)),
     ("copy.split_k_reduce", "(row < m) & (col < n)", "(row < m)", split_k_reduce(m=12, beta=0.0)),

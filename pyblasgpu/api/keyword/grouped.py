@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...arguments import Array, Flag, Number, Stream
-from ...frontend.arrays.any_array import Library, number
-from ...frontend.arrays.streams import contexts, stream_of
+from ...frontend.arrays.streams import contexts
 from ...frontend.calls.call import Call
 from ...frontend.calls.call_cache import ON_DEVICE
 from ...frontend.calls.ragged import (
-    Described,
-    are_clear,
-    are_injective,
     check_calls,
     check_matrices,
     checked_lists,
     columns,
     described,
+    numbers_of,
     per_entry,
+    quick_outputs,
+    with_op,
 )
 from ...ragged.matrices import Matrices
-from ...types import Dtype, Trans
+from ...types import Dtype
 from ..docstrings import ARGUMENTS, documenting
 from .level3 import checked_product, run_product
 
@@ -118,81 +117,20 @@ def _quick(name: str, lists: _Lists, stream: Any) -> list[Any] | None:
     found = described((*lists.a, *lists.b, *(out or ())))
     if found is None:
         return None
-    given, dtype, device, library = found
-    left, right = (given.take(np.arange(start, start + count)) for start in (0, count))
-    new_by_columns = _are_by_columns(left) & _are_by_columns(right)
+    given, dtype, device, _ = found
+    a, b = (given.take(np.arange(start, start + count)) for start in (0, count))
     try:
-        left, right = _with_op(left, lists.trans_a, name), _with_op(right, lists.trans_b, name)
-        numbers = [_numbers(each, dtype, name) for each in (lists.alpha, lists.beta)]
+        left, right = with_op(a, lists.trans_a, name), with_op(b, lists.trans_b, name)
+        alpha, beta = numbers_of(lists.alpha, dtype, name), numbers_of(lists.beta, dtype, name)
     except (TypeError, ValueError):  # whose entry a careful check names
         return None
-    if (left.cols != right.rows).any() or (out is None and numbers[1].any()):
+    if (left.cols != right.rows).any() or (out is None and beta.any()):
         return None
-    shapes = np.stack((left.rows, right.cols), 1)
-    if out is not None:
-        target = given.take(np.arange(2 * count, 3 * count))
-        if target.conj.any() or (target.shapes != shapes).any() or not are_injective(target):
-            return None
-        if not are_clear(target, (left, right), dtype.itemsize):
-            return None
-    stream = library.current_stream(device) if stream is None else stream_of(device, stream, name)
-    if out is None:
-        results, target = _new_outputs(found, shapes, new_by_columns, stream)
-    else:
-        results = list(out)
-        _note_writes(library, results)
-    _enqueue((left, right, target), numbers, dtype, device, stream)
-    return results
-
-
-def _note_writes(library: Library, results: Sequence[Any]) -> None:
-    """Have a library that counts writes count those of results that have elements."""
-    if library.counts_writes:
-        for result in results:
-            if 0 not in result.shape:
-                library.written(result)
-
-
-def _are_by_columns(matrices: Matrices) -> np.ndarray:
-    """Whether rows are closer together than columns, as `layouts.is_column_major` has it."""
-    row_steps, col_steps = np.abs(matrices.strides).T
-    return np.asarray((row_steps > 0) & (row_steps < col_steps) & (matrices.shapes.min(axis=1) > 1))
-
-
-def _numbers(values: Sequence[Any], dtype: Dtype, name: str) -> np.ndarray:
-    """Return scalars of all products."""
-    return np.array(_each(values, lambda value: number(value, dtype, name, "")))
-
-
-def _with_op(matrices: Matrices, flags: Sequence[Any], name: str) -> Matrices:
-    """Return the matrices with their flags applied."""
-    ops = _each(flags, lambda flag: Trans.parse(flag, name, ""))
-    conj = np.array([op is Trans.CONJ for op in ops])
-    turned = matrices.transposed(np.array([op is not Trans.NO for op in ops]))
-    return turned._replace(conj=turned.conj != conj)
-
-
-def _each(values: Sequence[Any], parse: Callable[[Any], Any]) -> list[Any]:
-    """Return what `parse` returns for each value; of one value for all it is called once."""
-    first = values[0]
-    return [parse(first)] * len(values) if all(value is first for value in values) else [*map(parse, values)]
-
-
-def _new_outputs(
-    found: Described, shapes: np.ndarray, by_columns: np.ndarray, stream: int
-) -> tuple[list[Any], Matrices]:
-    """Return new arrays of these shapes, and their columns of numbers."""
-    library, results = found.library, []
-    for shape, swapped in zip(shapes.tolist(), by_columns.tolist(), strict=True):
-        extents = tuple(reversed(shape)) if swapped else tuple(shape)
-        array = library.empty_here(extents, found.dtype, found.device, stream)
-        results.append(library.swap(array) if swapped else array)
-    ones = np.ones(len(shapes), np.int64)
-    strides = np.where(
-        by_columns[:, None], np.stack((ones, shapes[:, 0]), 1), np.stack((shapes[:, 1], ones), 1)
-    )
-    pointers = np.array([library.pointer(array) for array in results], np.int64)
-    return results, Matrices(pointers, shapes, strides, np.zeros(len(shapes), bool))
+    outputs = quick_outputs(name, found, (a, b), out, np.stack((left.rows, right.cols), 1), stream)
+    if outputs is None:
+        return None
+    _enqueue((left, right, outputs.matrices), (alpha, beta), dtype, device, outputs.stream)
+    return outputs.results
 
 
 def _enqueue(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...arguments import Array, Flag, Number, Stream
+from ...frontend.arrays.layouts import is_same
 from ...frontend.calls.call import Call
 from ...frontend.calls.engine_call import run_routine
 from ...frontend.engine_options import EngineOptions, engine_options
@@ -14,7 +15,7 @@ from ..docstrings import KEYWORD, TRIANGLE, documenting
 from .level3 import check_order, common_batch_shape
 from .repeated import replay
 
-__all__ = ["triangular", "trmm", "trsm"]
+__all__ = ["checked_triangular", "run_triangular", "triangular", "trmm", "trsm"]
 
 
 @documenting(TRIANGLE, KEYWORD)
@@ -195,6 +196,33 @@ def triangular(
     method: str | None = None,
 ) -> Any:
     """Check and run TRMM or TRSM (`which`) on the inputs a, b of `call`; see `trmm`."""
+    flags = side, lower, trans, unit_diag
+    checked = checked_triangular(call, alpha, out, *flags, method, column_major)
+    return run_triangular(call, which, checked, key, options)
+
+
+class CheckedTriangular(NamedTuple):
+    """Arguments of a product or a solution with a triangle that were checked."""
+
+    flags: dict[str, Any]
+    alpha: Any
+    source: Any
+    method: str | None
+
+
+def checked_triangular(
+    call: Call,
+    alpha: Number,
+    out: Array,
+    side: Flag,
+    lower: Flag,
+    trans: Flag,
+    unit_diag: Flag,
+    method: str | None = None,
+    column_major: bool | None = None,
+    is_alone: bool = True,
+) -> CheckedTriangular:
+    """Check the arguments, and set the output of `call`, overlap too where it `is_alone`."""
     name = call.name
     side, uplo = Side.parse(side, name, "side"), Uplo.parse(lower, name, "lower")
     trans, diag = Trans.parse(trans, name, "trans"), Diag.parse(unit_diag, name, "unit_diag")
@@ -203,9 +231,21 @@ def triangular(
     m, n = b.shape[-2:]
     check_order(name, a, b, side)
     call.set_output(out, common_batch_shape(name, a, b), m, n, column_major)
-    in_place = call.check_overlap(in_place=1)
+    in_place = call.check_overlap(in_place=1) if is_alone else is_same(b, call.out)
     source = call.out if in_place else None if alpha == 0 else b
-    flags = {"side": side, "uplo": uplo, "trans": trans, "diag": diag}
-    how: dict[str, Any] = {"extents": (m, n), "options": options, "method": method}
+    given = {"side": side, "uplo": uplo, "trans": trans, "diag": diag}
+    return CheckedTriangular(given, alpha, source, method)
+
+
+def run_triangular(
+    call: Call,
+    which: str,
+    checked: CheckedTriangular,
+    key: Any = None,
+    options: EngineOptions | None = None,
+) -> Any:
+    """Run TRMM or TRSM (`which`) that was checked."""
+    flags, alpha, source, method = checked
+    how: dict[str, Any] = {"extents": call.out.shape[-2:], "options": options, "method": method}
     # once b is copied to out, the call is the one in place
-    return run_routine(call, ROUTINES[which], (a,), (alpha,), flags, source, key, **how)
+    return run_routine(call, ROUTINES[which], (call.inputs[0],), (alpha,), flags, source, key, **how)

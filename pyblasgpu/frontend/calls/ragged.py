@@ -6,7 +6,7 @@ each entry of the lists is checked as a call of its own is, which raises what is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,13 +14,17 @@ import numpy as np
 from ...errors import OverlapError
 from ...operands import span
 from ...ragged.matrices import Matrices
-from ...types import Dtype
-from ..arrays.any_array import Library, quick_library, stored_dtype
-from ..arrays.layouts import Layout, shares_memory
+from ...types import Dtype, Trans
+from ..arrays.any_array import Library, number, quick_library, stored_dtype
+from ..arrays.layouts import Layout, is_same, shares_memory
+from ..arrays.streams import stream_of
 from .call import Call
 
 __all__ = [
     "Described",
+    "Outputs",
+    "are",
+    "are_by_columns",
     "are_clear",
     "are_injective",
     "check_calls",
@@ -28,7 +32,11 @@ __all__ = [
     "checked_lists",
     "columns",
     "described",
+    "new_outputs",
+    "numbers_of",
     "per_entry",
+    "quick_outputs",
+    "with_op",
 ]
 
 
@@ -135,8 +143,8 @@ def _spans(matrices: Matrices, itemsize: int) -> tuple[np.ndarray, np.ndarray]:
     return low, some.pointers + (np.maximum(ends, 0).sum(axis=1) + 1) * itemsize
 
 
-def check_calls(name: str, calls: Sequence[Call]) -> None:
-    """Check calls, whose outputs are set, against each other.
+def check_calls(name: str, calls: Sequence[Call], in_place: str = "") -> None:
+    """Check calls, whose outputs are set, against each other; the input `in_place` may be its output.
 
     Raises
     ------
@@ -159,14 +167,18 @@ def check_calls(name: str, calls: Sequence[Call]) -> None:
                 f"{name}: {call.names[0]}[0] is on device {first.device} and {call.names[0]}[{i}] on device "
                 f"{call.device}"
             )
-    _check_overlaps(name, calls)
+    _check_overlaps(name, calls, in_place)
 
 
-def _check_overlaps(name: str, calls: Sequence[Call]) -> None:
+def _check_overlaps(name: str, calls: Sequence[Call], in_place: str) -> None:
     """Raise where an output shares memory with another array; new outputs share none."""
     entries = []
     for i, call in enumerate(calls):
-        views = [(False, argument, array) for argument, array in zip(call.names, call.inputs, strict=True)]
+        views = [
+            (False, argument, array)
+            for argument, array in zip(call.names, call.inputs, strict=True)
+            if argument != in_place or not is_same(array, call.out)
+        ]
         views += [] if call.is_new else [(True, call.out_name, call.out)]
         entries += [
             _Entry(*_bounds(view), is_output, f"{argument}[{i}]", view)
@@ -219,3 +231,91 @@ def check_matrices(call: Call) -> None:
                 f"{call.name}: {argument} has shape {tuple(array.shape)}; a matrix is needed, and a stack is "
                 "as many entries"
             )
+
+
+def are_by_columns(matrices: Matrices) -> np.ndarray:
+    """Whether rows are closer together than columns, as `layouts.is_column_major` has it."""
+    row_steps, col_steps = np.abs(matrices.strides).T
+    return np.asarray((row_steps > 0) & (row_steps < col_steps) & (matrices.shapes.min(axis=1) > 1))
+
+
+def numbers_of(values: Sequence[Any], dtype: Dtype, name: str) -> np.ndarray:
+    """Return scalars of all entries."""
+    return np.array(_each(values, lambda value: number(value, dtype, name, "")))
+
+
+def with_op(matrices: Matrices, flags: Sequence[Any], name: str) -> Matrices:
+    """Return the matrices with their flags applied."""
+    turned, conjugated = (are(Trans, kind, flags, name) for kind in (Trans.NO, Trans.CONJ))
+    matrices = matrices.transposed(~turned)
+    return matrices._replace(conj=matrices.conj != conjugated)
+
+
+def are(flag: Any, value: Any, flags: Sequence[Any], name: str) -> np.ndarray:
+    """Whether the flags of all entries, of the type `flag`, are `value`."""
+    return np.array([each is value for each in _each(flags, lambda each: flag.parse(each, name, ""))])
+
+
+def _each(values: Sequence[Any], parse: Callable[[Any], Any]) -> list[Any]:
+    """Return what `parse` returns for each value; of one value for all it is called once."""
+    first = values[0]
+    return [parse(first)] * len(values) if all(value is first for value in values) else [*map(parse, values)]
+
+
+class Outputs(NamedTuple):
+    """The outputs of a call that was checked, and its stream."""
+
+    results: list[Any]
+    matrices: Matrices
+    stream: int
+
+
+def quick_outputs(
+    name: str,
+    found: Described,
+    inputs: Sequence[Matrices],
+    out: Sequence[Any] | None,
+    shapes: np.ndarray,
+    stream: Any,
+    in_place: bool = False,
+) -> Outputs | None:
+    """Return the outputs, which count a write, or new ones; None, nothing done, for careful checks.
+
+    Those that were passed are the last of the matrices `found`. With `in_place` they may be the last inputs.
+    """
+    library, device, target = found.library, found.device, None
+    if out is not None:
+        target = found.matrices.take(slice(-len(out), None))
+        if target.conj.any() or (target.shapes != shapes).any() or not are_injective(target):
+            return None
+        others = list(inputs)
+        if in_place:
+            others[-1] = others[-1].take(~others[-1].equals(target))
+        if not are_clear(target, others, found.dtype.itemsize):
+            return None
+    stream = library.current_stream(device) if stream is None else stream_of(device, stream, name)
+    if out is None or target is None:
+        by_columns = np.logical_and.reduce([are_by_columns(matrices) for matrices in inputs])
+        return Outputs(*new_outputs(found, shapes, by_columns, stream), stream)
+    if library.counts_writes:
+        for result in out:
+            if 0 not in result.shape:
+                library.written(result)
+    return Outputs(list(out), target, stream)
+
+
+def new_outputs(
+    found: Described, shapes: np.ndarray, by_columns: np.ndarray, stream: int
+) -> tuple[list[Any], Matrices]:
+    """Return new arrays of these shapes, and their columns of numbers."""
+    library, results = found.library, []
+    for shape, swapped in zip(shapes.tolist(), by_columns.tolist(), strict=True):
+        extents = tuple(reversed(shape)) if swapped else tuple(shape)
+        array = library.empty_here(extents, found.dtype, found.device, stream)
+        results.append(library.swap(array) if swapped else array)
+    ones = np.ones(len(shapes), np.int64)
+    strides = np.where(
+        by_columns[:, None], np.stack((ones, shapes[:, 0]), 1), np.stack((shapes[:, 1], ones), 1)
+    )
+    pointers = np.array([library.pointer(array) for array in results], np.int64)
+    return results, Matrices(pointers, shapes, strides, np.zeros(len(shapes), bool))

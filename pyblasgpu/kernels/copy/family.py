@@ -8,6 +8,7 @@ __all__ = ["FAMILIES"]
 
 FAMILIES = (
     Family("copy_scaled", ".copy.copy_scaled", "CopyScaled", "copy"),
+    Family("ragged_copy", ".copy.ragged_copy", "RaggedCopy", "copy"),
     Family("split_k_reduce", ".copy.split_k_reduce", "SplitKReduce", "gemm"),
     Family("pack", ".copy.pack", "Pack", "gemm"),
     Family("symmetrize", ".copy.symmetrize", "Symmetrize", "syr2k", needs=(8, 0)),  # cp.async

@@ -1,4 +1,4 @@
-"""`gemm_grouped` in the simulator: products of unequal sizes and layouts, exactly."""
+"""Routines on lists of matrices of unequal sizes and layouts in the simulator, exactly."""
 
 from __future__ import annotations
 
@@ -34,3 +34,33 @@ def test_every_tile_and_no_tensor_cores(on_device, monkeypatch, letter, tile):
     if tile == SMALL:
         monkeypatch.setattr(GemmGrouped, "on", lambda config, device: config)
     check(on_device, letter, MIXED)
+
+
+def check_systems(on_device, letter):
+    """Compare each solution with its exact result."""
+    made = grouped_cases.systems(DTYPES[letter])
+    a, b = ([*map(on_device, arrays)] for arrays in (made.a, made.b))
+    results = pyblasgpu.trsm_grouped(a, b, out=b, **made.options)
+    for result, expected in zip(results, made.expected, strict=True):
+        np.testing.assert_array_equal(result.host, expected)
+
+
+@pytest.mark.parametrize("letter", "sz")
+def test_triangles_of_unequal_sizes(on_device, letter):
+    check_systems(on_device, letter)
+
+
+def check_factors(on_device, letter):
+    """Compare each factor with its exact result."""
+    matrices, lower, factors = grouped_cases.definite(DTYPES[letter])
+    a = [*map(on_device, matrices)]
+    results, info = pyblasgpu.potrf_grouped(a, lower=lower, out=a)
+    assert info.numpy().tolist() == [int(i == grouped_cases.FAILED) for i in range(len(a))]
+    for i, (result, factor) in enumerate(zip(results, factors, strict=True)):
+        if i != grouped_cases.FAILED:
+            np.testing.assert_array_equal(result.host, factor)
+
+
+@pytest.mark.parametrize("letter", "dc")
+def test_factors_of_unequal_sizes(on_device, letter):
+    check_factors(on_device, letter)

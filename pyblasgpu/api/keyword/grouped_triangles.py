@@ -1,0 +1,347 @@
+"""Triangular solutions and Cholesky factors of lists of matrices of unequal sizes, in few launches."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ...arguments import Array, Flag, Number, Stream
+from ...frontend.arrays.device_integers import DeviceIntegers
+from ...frontend.arrays.layouts import is_same
+from ...frontend.arrays.streams import contexts
+from ...frontend.calls.call import Call
+from ...frontend.calls.call_cache import ON_DEVICE
+from ...frontend.calls.factor_call import FactorCall
+from ...frontend.calls.factor_replay import ONE, left_behind, new_integers, plan_integers
+from ...frontend.calls.ragged import (
+    are,
+    check_calls,
+    check_matrices,
+    checked_lists,
+    columns,
+    described,
+    numbers_of,
+    per_entry,
+    quick_outputs,
+    with_op,
+)
+from ...ragged.matrices import Matrices
+from ...routine_table import ROUTINES
+from ...types import Diag, Dtype, Side, Trans, Uplo
+from ..docstrings import ARGUMENTS, documenting
+from .triangular import checked_triangular, run_triangular
+
+__all__ = ["potrf_grouped", "trsm_grouped"]
+
+
+@documenting(ARGUMENTS)
+def trsm_grouped(
+    a: Sequence[Array],
+    b: Sequence[Array],
+    *,
+    alpha: Number | Sequence[Number] = 1,
+    side: Flag | Sequence[Flag] = "L",
+    lower: Flag | Sequence[Flag] = False,
+    trans: Flag | Sequence[Flag] = "N",
+    unit_diag: Flag | Sequence[Flag] = False,
+    out: Sequence[Array] | None = None,
+    stream: Stream = None,
+    backend: str | None = None,
+) -> list[Array]:
+    """Triangular solutions of unequal sizes: x with ``op(a[i]) x = alpha[i] b[i]`` for each i.
+
+    Parameters
+    ----------
+    a : list of array, shape (m, m) each, or (n, n) from the right
+        Triangles. The other one of each, and a unit diagonal, are never read.
+    b : list of array, shape (m, n) each
+        The right-hand sides.
+    alpha : number or list of number, default 1
+        The scalar of all systems, or of each. With 0 neither `a` nor `b` is read.
+    side : {'L', 'R'} or list of these, default 'L'
+        Whether op(a) is the left factor or the right one.
+    lower : bool or list of bool, default False
+        Whether `a`, as it is stored, is lower triangular.
+    trans : {'N', 'T', 'C'} or list of these, default 'N'
+        The op of `a`: the matrix itself, its transpose, its conjugate transpose.
+    unit_diag : bool or list of bool, default False
+        Take the diagonal of `a` to be 1.
+    out : list of array, shape (m, n) each, optional
+        The matrices that are overwritten; an entry may be that of `b`. New ones by default.
+
+    Returns
+    -------
+    list of array, shape (m, n) each
+        The entries of `out`.
+
+    See Also
+    --------
+    trsm : One system, or a stack of systems of one size.
+    potrf_grouped : Cholesky factors of unequal sizes.
+
+    Notes
+    -----
+    On a device the systems are copied into stacks of few sizes by one launch, solved as stacks, and copied
+    back by another. Sizes are rounded up by at most a quarter, beyond small ones. Triangles of more than 512
+    rows are solved by calls of their own. Each result is bounded as that of `trsm`. Lists are checked as by
+    `gemm_grouped`, and host arrays are computed one after another.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> a, b = [np.array([[2.0]]), 4 * np.eye(2)], [np.ones((1, 3)), np.ones((2, 1))]
+    >>> [x.tolist() for x in pyblasgpu.trsm_grouped(a, b, backend="cpu")]
+    [[[0.5, 0.5, 0.5]], [[0.25], [0.25]]]
+    """
+    name = "trsm_grouped"
+    count = checked_lists(name, a=a, b=b, out=out)
+    options = {"alpha": alpha, "side": side, "lower": lower, "trans": trans, "unit_diag": unit_diag}
+    values = {argument: per_entry(name, argument, value, count) for argument, value in options.items()}
+    if not count:
+        return []
+    results = _quick_solutions(name, a, b, out, values, stream) if backend in ON_DEVICE else None
+    return _solutions(name, a, b, out, values, stream, backend) if results is None else results
+
+
+def _quick_solutions(
+    name: str,
+    a: Sequence[Any],
+    b: Sequence[Any],
+    out: Sequence[Any] | None,
+    values: dict[str, Sequence[Any]],
+    stream: Any,
+) -> list[Any] | None:
+    """Check all arrays of a device at once and run; None, nothing done, where careful checks are needed."""
+    found = described((*a, *b, *(out or ())))
+    if found is None:
+        return None
+    t, right = (found.matrices.take(np.arange(start, start + len(a))) for start in (0, len(a)))
+    try:
+        alpha, flags = numbers_of(values["alpha"], found.dtype, name), _flags(values, name)
+        op = with_op(t, values["trans"], name)
+    except (TypeError, ValueError):  # whose entry a careful check names
+        return None
+    if (t.rows != t.cols).any() or (t.rows != np.where(flags[0], right.cols, right.rows)).any():
+        return None
+    outputs = quick_outputs(name, found, (t, right), out, right.shapes, stream, in_place=True)
+    if outputs is None:
+        return None
+    _solve((op, right, outputs.matrices), alpha, flags, found.dtype, found.device, outputs.stream)
+    return outputs.results
+
+
+def _flags(values: dict[str, Sequence[Any]], name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Whether each system is from the right, its op(a) is lower, and its diagonal is 1."""
+    is_turned = ~are(Trans, Trans.NO, values["trans"], name)
+    is_lower = are(Uplo, Uplo.LOWER, values["lower"], name) != is_turned
+    return (
+        are(Side, Side.RIGHT, values["side"], name),
+        is_lower,
+        are(Diag, Diag.UNIT, values["unit_diag"], name),
+    )
+
+
+def _solve(
+    matrices: tuple[Matrices, Matrices, Matrices],
+    alpha: np.ndarray,
+    flags: tuple[np.ndarray, np.ndarray, np.ndarray],
+    dtype: Dtype,
+    device: int,
+    stream: int,
+) -> None:
+    """Enqueue systems of one dtype."""
+    triangles = import_module("...ragged.triangles", __package__)
+    is_right, is_lower, is_unit = flags
+    systems = triangles.Systems(*matrices, is_lower, is_unit, alpha).from_left(is_right)
+    with contexts().current_context(device):
+        triangles.solve(systems, dtype, device, stream)
+
+
+def _solutions(
+    name: str,
+    a: Sequence[Any],
+    b: Sequence[Any],
+    out: Sequence[Any] | None,
+    values: dict[str, Sequence[Any]],
+    stream: Any,
+    backend: str | None,
+) -> list[Any]:
+    """Check each system as a call of its own, all before the first one runs."""
+    calls, checked = [], []
+    for i, (left, right, target) in enumerate(zip(a, b, out or (None,) * len(a), strict=True)):
+        call = Call(f"{name}: system {i}", {"a": left, "b": right}, target, stream, backend)
+        check_matrices(call)
+        options = {argument: value[i] for argument, value in values.items()}
+        checked.append(checked_triangular(call, out=target, is_alone=False, **options))
+        calls.append(call)
+    check_calls(name, calls, in_place="b")
+    first = calls[0]
+    if first.library.host:
+        return [run_triangular(call, "trsm", each) for call, each in zip(calls, checked, strict=True)]
+    for call in calls:
+        if 0 not in call.out.shape:
+            call.note_write()
+    for dtype in dict.fromkeys(call.dtype for call in calls):
+        which = [i for i, call in enumerate(calls) if call.dtype is dtype]
+        flags = _flags({argument: [value[i] for i in which] for argument, value in values.items()}, name)
+        matrices = (
+            columns([calls[i].inputs[0].op(checked[i].flags["trans"]) for i in which]),
+            columns([calls[i].inputs[1] for i in which]),
+            columns([calls[i].out for i in which]),
+        )
+        assert first.device is not None
+        alpha = np.array([checked[i].alpha for i in which])
+        _solve(matrices, alpha, flags, dtype, first.device, first.stream)
+    return [call.delivered() for call in calls]
+
+
+@documenting(ARGUMENTS)
+def potrf_grouped(
+    a: Sequence[Array],
+    *,
+    lower: Flag | Sequence[Flag] = False,
+    out: Sequence[Array] | None = None,
+    stream: Stream = None,
+    backend: str | None = None,
+) -> tuple[list[Array], Any]:
+    """Cholesky factors of unequal sizes: of each Hermitian positive definite matrix of a list.
+
+    Parameters
+    ----------
+    a : list of array, shape (n, n) each
+        The matrices. One triangle of each is read, without the imaginary parts of the diagonal.
+    lower : bool or list of bool, default False
+        Whether the lower triangle is read, and the factor L of ``a = L L^H`` computed; else U of
+        ``a = U^H U``.
+    out : list of array, shape (n, n) each, optional
+        The matrices that are overwritten; an entry may be that of `a`. New ones by default.
+
+    Returns
+    -------
+    c : list of array, shape (n, n) each
+        The entries of `out`, with zeros in the other triangle.
+    info : array of int32, or `DeviceIntegers`
+        A number for each matrix: 0, or the number, from 1, of the first pivot that is not positive. Then the
+        columns of L, rows of U, before it are right, and the rest of the triangle is not.
+
+    See Also
+    --------
+    pyblasgpu.lapack.potrf : One matrix, or a stack of matrices of one size.
+    trsm_grouped : Triangular solutions of unequal sizes.
+
+    Notes
+    -----
+    On a device the matrices, which have one dtype there, are copied into stacks of few sizes, see
+    `trsm_grouped`. Each result is bounded as that of `lapack.potrf`.
+
+    Examples
+    --------
+    >>> import numpy as np, pyblasgpu
+    >>> a = [np.array([[4.0]]), np.array([[4.0, 2.0], [2.0, 5.0]])]
+    >>> c, info = pyblasgpu.potrf_grouped(a, lower=True, backend="cpu")
+    >>> [x.tolist() for x in c], info.tolist()
+    ([[[2.0]], [[2.0, 0.0], [1.0, 2.0]]], [0, 0])
+    """
+    name = "potrf_grouped"
+    count = checked_lists(name, a=a, out=out)
+    triangles = per_entry(name, "lower", lower, count)
+    if not count:
+        return [], np.zeros(0, np.int32)
+    results = _quick_factors(name, a, out, triangles, stream) if backend in ON_DEVICE else None
+    return _factors(name, a, out, triangles, stream, backend) if results is None else results
+
+
+def _quick_factors(
+    name: str, a: Sequence[Any], out: Sequence[Any] | None, lower: Sequence[Any], stream: Any
+) -> tuple[list[Any], DeviceIntegers] | None:
+    """Check all arrays of a device at once and run; None, nothing done, where careful checks are needed."""
+    found = described((*a, *(out or ())))
+    if found is None:
+        return None
+    matrices = found.matrices.take(np.arange(len(a)))
+    try:
+        is_lower = are(Uplo, Uplo.LOWER, lower, name)
+    except (TypeError, ValueError):  # whose entry a careful check names
+        return None
+    if (matrices.rows != matrices.cols).any():
+        return None
+    outputs = quick_outputs(name, found, (matrices,), out, matrices.shapes, stream, in_place=True)
+    if outputs is None:
+        return None
+    described_by = found.library, found.dtype, found.device, outputs.stream
+    return outputs.results, _factor((matrices, outputs.matrices), is_lower, *described_by)
+
+
+def _factor(
+    matrices: tuple[Matrices, Matrices],
+    is_lower: np.ndarray,
+    library: Any,
+    dtype: Dtype,
+    device: int,
+    stream: int,
+) -> DeviceIntegers:
+    """Enqueue factors of one dtype, and return info of each."""
+    a, c = (each.transposed(~is_lower) for each in matrices)
+    plan = plan_integers((len(is_lower),), (ONE,), dtype)
+    (layout,) = layouts = new_integers(library, plan, dtype, device, stream)
+    triangles = import_module("...ragged.triangles", __package__)
+    with contexts().current_context(device):
+        triangles.factor(a, c, layout.pointer, dtype, device, stream)
+    info: DeviceIntegers
+    (info,) = left_behind(layouts, plan, stream)
+    library.hold([layout.owner], stream)
+    return info
+
+
+def _factors(
+    name: str,
+    a: Sequence[Any],
+    out: Sequence[Any] | None,
+    lower: Sequence[Any],
+    stream: Any,
+    backend: str | None,
+) -> tuple[list[Any], Any]:
+    """Check each matrix as a call of its own, all before the first one runs."""
+    calls, triangles = [], []
+    for i, (array, target) in enumerate(zip(a, out or (None,) * len(a), strict=True)):
+        call = FactorCall(f"{name}: matrix {i}", {"a": array}, target, stream, backend)
+        check_matrices(call)
+        rows, cols = call.inputs[0].shape
+        if rows != cols:
+            raise ValueError(f"{call.name}: a has shape {(rows, cols)}; a square matrix is needed")
+        triangles.append(Uplo.parse(lower[i], call.name, "lower"))
+        call.set_output(target, (), rows, cols)
+        calls.append(call)
+    check_calls(name, calls, in_place="a")
+    first, dtypes = calls[0], {call.dtype for call in calls}
+    if first.library.host:
+        return _host_factors(calls, triangles)
+    if len(dtypes) > 1:
+        names = sorted(dtype.name for dtype in dtypes)
+        raise TypeError(f"{name}: a has matrices of {', '.join(names)}; those of one dtype are needed")
+    for call in calls:
+        if 0 not in call.out.shape:
+            call.note_write()
+    matrices = columns([call.inputs[0] for call in calls]), columns([call.out for call in calls])
+    is_lower = np.array([uplo is Uplo.LOWER for uplo in triangles])
+    assert first.device is not None
+    info = _factor(matrices, is_lower, first.library, first.dtype, first.device, first.stream)
+    return [call.delivered() for call in calls], info
+
+
+def _host_factors(calls: Sequence[FactorCall], triangles: Sequence[Uplo]) -> tuple[list[Any], np.ndarray]:
+    """Compute factors of host arrays, one after another."""
+    row, results, infos = ROUTINES["potrf"], [], []
+    for call, uplo in zip(calls, triangles, strict=True):
+        flags = {"uplo": uplo, "clean": True}
+        cpu = partial(row.on_arrays(flags, call.dtype), ())
+        (array,) = call.inputs
+        source = call.out if is_same(array, call.out) else array
+        result, info = call.run_factor(cpu, row.on_operands(flags, call.dtype), (), source)
+        results.append(result)
+        infos.append(info)
+    return results, np.array(infos, np.int32)
