@@ -1,4 +1,5 @@
-"""Factorizations beside cuSOLVER, called directly: potrf potrs posv potri trtri lauum, and batches.
+"""Factorizations beside cuSOLVER, called directly, and batches: potrf potrs posv potri trtri lauum, and of QR
+geqrf orgqr ormqr gels.
 
 ``python -m benchmarks.lapack [--out DIR] [--routines potrf ...] [--sizes 512 ...] [--batches]`` prints
 microseconds of a call and the ratio cuSOLVER / ours, medians of CUDA events, in turn. Each call works on a
@@ -14,18 +15,20 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from benchmarks.study import Namespace, Option, Row, Rows, Study, attempt, cupy, main, means
+from pyblasgpu import lapack
 from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.compile_ahead import compile_missing
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines.lapack import lauum, potrf, potri, potrs, trtri
+from pyblasgpu.routines.lapack import gels, geqrf, lauum, orgqr, ormqr, potrf, potri, potrs, trtri
 from pyblasgpu.routines.launch_list import LaunchList
 from pyblasgpu.testing import cusolver
 from pyblasgpu.testing.clocks import device_clock, medians_in_turn
-from pyblasgpu.types import DTYPES, Diag, Uplo, dtype_of
+from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo, dtype_of
 
 #: A launch list, and the operands that it runs on.
 Launches = tuple[LaunchList, tuple[Operand, ...]]
-ROUTINES = ("potrf", "potrs", "posv", "potri", "trtri", "lauum")
+QR = ("geqrf", "orgqr", "ormqr", "gels")
+ROUTINES = ("potrf", "potrs", "posv", "potri", "trtri", "lauum", *QR)
 ROUNDS = 5
 BUSY = 1 << 28  # bytes that are written before each call, eight times
 NO_RIVAL = float("nan")
@@ -44,13 +47,21 @@ class Case(NamedTuple):
     columns: int = 0
     batch: int = 1
 
+    @property
+    def shapes(self) -> list[tuple[int, int]]:
+        """Rows and columns of what it works on: factors of reflectors, A, right-hand sides."""
+        factors = [(self.n, 1)] if self.routine in QR else []
+        return [*factors, (self.n, self.n), *([(self.n, self.columns)] if self.columns else [])]
+
     def arrays(self) -> list[Any]:
-        """What it works on: A, definite or its factor; and right-hand sides."""
+        """What it works on: A, definite or its factor; and right-hand sides. For QR see `shapes`."""
         rng = cupy.random.default_rng(self.n)
         made = rng.random((self.batch, self.n, self.n), cupy.float64) - 0.5
         if self.letter in "cz":
             made = made + 1j * (rng.random(made.shape, cupy.float64) - 0.5)
         made = made.astype(DTYPES[self.letter].name)
+        if self.routine in QR:
+            return self._reflectors(made.transpose(0, 2, 1))
         diagonal = made.reshape(self.batch, -1)[:, :: self.n + 1]
         # the factors of these are far from singular, and so are the triangles themselves
         diagonal[...] = self.n if self.routine in ("potrf", "posv") else 4 + self.n**0.5 / 4
@@ -62,9 +73,26 @@ class Case(NamedTuple):
             matrices.append(b.transpose(0, 2, 1))
         return matrices
 
+    def _reflectors(self, a: Any) -> list[Any]:
+        """What QR works on, from a matrix or from its factors."""
+        tau = cupy.zeros((self.batch, self.n, 1), a.dtype)
+        if self.routine in ("orgqr", "ormqr"):
+            a, factors, _, _ = lapack.geqrf(a)
+            tau = factors[..., None]
+        b = cupy.ones((self.batch, self.columns, self.n), a.dtype).transpose(0, 2, 1)
+        return [tau, a, b] if self.columns else [tau, a]
+
     def launches(self, info: Operand, a: Operand, *b: Operand) -> list[Launches]:
         """Our launch lists, with the operands of each."""
         lists: list[tuple[LaunchList | None, tuple[Operand, ...]]] = []
+        if self.routine in ("geqrf", "gels"):
+            lists.append((geqrf.launch_list(a, b[0]), (a, b[0])))
+        if self.routine == "gels":
+            lists.append((gels.solution_launch_list(info, a, *b, trans=Trans.NO), (info, a, *b)))
+        if self.routine == "orgqr":
+            lists.append((orgqr.launch_list(a, *b), (a, *b)))
+        if self.routine == "ormqr":
+            lists.append((ormqr.launch_list(a, *b, side=Side.LEFT, trans=Trans.NO), (a, *b)))
         if self.routine == "lauum":
             lists.append((lauum.launch_list(a, uplo=self.uplo), (a,)))
         if self.routine == "trtri":
@@ -95,6 +123,8 @@ class Case(NamedTuple):
 
             return solve
         call = getattr(solver, self.routine)
+        if self.routine in QR:
+            return lambda tau, *arrays: call(tau[0, :, 0], *(array[0] for array in arrays))
         return lambda *arrays: call(*(array[0] for array in arrays), self.uplo)
 
     def rivals(self, solver: cusolver.Cusolver) -> dict[str, Callable[..., None]]:
@@ -171,9 +201,9 @@ def measured(case: Case, solver: cusolver.Cusolver) -> Row:
 
 
 def apart(case: Case, results: list[Any], others: list[Any]) -> float:
-    """The largest difference, of what is meant, beside the largest entry."""
+    """The largest difference, of what is meant, relative to the largest entry."""
     x, y = results[-1], others[-1]
-    if case.columns == 0:
+    if case.columns == 0 and case.routine not in QR:
         meant = cupy.tril if case.uplo is Uplo.LOWER else cupy.triu
         x, y = meant(x[0]), meant(y[0])
     return float(abs(x - y).max() / abs(y).max())
@@ -198,7 +228,8 @@ def cases(options: Namespace) -> Iterator[Case]:
     for routine in options.routines:
         for letter in options.letters:
             for n in options.sizes:
-                for columns in RIGHT_HAND_SIDES if routine in ("potrs", "posv") else (None,):
+                takes_columns = routine in ("potrs", "posv", "ormqr", "gels")
+                for columns in RIGHT_HAND_SIDES if takes_columns else (None,):
                     yield Case(routine, letter, Uplo.LOWER, n, 0 if columns is None else columns or n)
                 if routine == "potrf":
                     yield Case(routine, letter, Uplo.UPPER, n)
@@ -210,10 +241,9 @@ def compile_all(listed: list[Case]) -> None:
     """Compile what the cases need, on all cores."""
     sources = []
     for case in listed:
-        shape, name = (case.batch, case.n, case.n), DTYPES[case.letter].name
-        room = cupy.empty(shape, name).transpose(0, 2, 1)
-        rest = [cupy.empty((case.batch, case.columns, case.n), name).transpose(0, 2, 1)] * bool(case.columns)
-        lists = launch_lists(case, [room, *rest], cupy.zeros(case.batch, name))
+        name = DTYPES[case.letter].name
+        room = [cupy.empty((case.batch, cols, rows), name).transpose(0, 2, 1) for rows, cols in case.shapes]
+        lists = launch_lists(case, room, cupy.zeros(case.batch, name))
         sources += [entry.source for launches, _ in lists for entry in launches.entries]
     compile_missing(sources, current().cc)
 

@@ -60,6 +60,54 @@ class Cusolver:
         arguments = _pointer(a), _lead(a), _pointer(b), _lead(b), _pointer(self.info)
         self._typed("potrs", dtype_of(a.dtype), self._handle, _UPLO[uplo], *extents, *arguments)
 
+    def geqrf(self, tau: Any, a: Any) -> None:
+        """The QR factors of `a` in place, and the factors of its reflectors."""
+        matrix = self._handle, *a.shape, _pointer(a), _lead(a)
+        self._by_reflectors("geqrf", a, matrix, (_pointer(tau),))
+
+    def orgqr(self, tau: Any, a: Any) -> None:
+        """Q in place of the reflectors in `a`."""
+        arguments = self._handle, *a.shape, tau.size, _pointer(a), _lead(a), _pointer(tau)
+        self._by_reflectors("ungqr" if a.dtype.kind == "c" else "orgqr", a, arguments)
+
+    def ormqr(self, tau: Any, a: Any, c: Any) -> None:
+        """Q c in place, from the reflectors in `a`."""
+        reflectors = _pointer(a), _lead(a), _pointer(tau)
+        left, untransposed = 0, 0  # values of CUBLAS_SIDE_LEFT and CUBLAS_OP_N
+        arguments = self._handle, left, untransposed, *c.shape, tau.size, *reflectors, _pointer(c), _lead(c)
+        self._by_reflectors("unmqr" if a.dtype.kind == "c" else "ormqr", a, arguments)
+
+    def gels(self, tau: Any, a: Any, b: Any) -> None:
+        """The solution of least squares in place of `b`; `a` is overwritten, and `tau` not used."""
+        letter, key = dtype_of(a.dtype).letter.upper(), ("gels", a.dtype.char, *a.shape, b.shape[1])
+        name = f"cusolverDn{letter}{letter}gels"
+        if key not in self._workspaces:
+            self._workspaces[key] = self._cupy.empty_like(b), None
+        x, workspace = self._workspaces[key]
+        matrices = [each for array in (a, b, x) for each in (_pointer(array), _lead(array))]
+        arguments = self._handle, *a.shape, b.shape[1], *matrices
+        if workspace is None:
+            nbytes = ctypes.c_size_t()
+            self._call(f"{name}_bufferSize", *arguments, None, ctypes.byref(nbytes))
+            workspace = self._cupy.empty(max(nbytes.value, 1), self._cupy.uint8)
+            self._workspaces[key] = x, workspace
+        size, steps = ctypes.c_size_t(workspace.size), ctypes.c_int()
+        self._call(name, *arguments, _pointer(workspace), size, ctypes.byref(steps), _pointer(self.info))
+        b[...] = x
+
+    def _by_reflectors(
+        self, routine: str, a: Any, arguments: tuple[Any, ...], results: tuple[Any, ...] = ()
+    ) -> None:
+        dtype, sizes = dtype_of(a.dtype), [each for each in arguments if isinstance(each, int)]
+        key = routine, dtype.letter, *sizes
+        if key not in self._workspaces:
+            count = ctypes.c_int()
+            self._typed(f"{routine}_bufferSize", dtype, *arguments, ctypes.byref(count))
+            self._workspaces[key] = self._cupy.empty(max(count.value, 1), a.dtype)
+        workspace = self._workspaces[key]
+        rest = _pointer(workspace), workspace.size, _pointer(self.info)
+        self._typed(routine, dtype, *arguments, *results, *rest)
+
     def trtri(self, a: Any, uplo: Uplo, diag: Diag = Diag.NON_UNIT) -> None:
         """The inverse of a triangle in place."""
         dtype, n = dtype_of(a.dtype), ctypes.c_int64(a.shape[0])
