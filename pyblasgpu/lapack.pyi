@@ -15,30 +15,30 @@ __all__ = ["DeviceIntegers", "get_lapack_funcs", "potrf", "potri", "potrs", "pos
     "sposv", "dposv", "cposv", "zposv", "getrf", "getrs", "getri", "gesv", "laswp", "sgetrf", "dgetrf",
     "cgetrf", "zgetrf", "sgetrs", "dgetrs", "cgetrs", "zgetrs", "sgetri", "dgetri", "cgetri", "zgetri",
     "sgesv", "dgesv", "cgesv", "zgesv", "slaswp", "dlaswp", "claswp", "zlaswp", "sytrf", "hetrf", "sytrs",
-    "hetrs", "sysv", "hesv", "ssytrf", "dsytrf", "csytrf", "zsytrf", "chetrf", "zhetrf", "ssytrs", "dsytrs",
-    "csytrs", "zsytrs", "chetrs", "zhetrs", "ssysv", "dsysv", "csysv", "zsysv", "chesv", "zhesv",
-    "ssytrf_lwork", "dsytrf_lwork", "csytrf_lwork", "zsytrf_lwork", "chetrf_lwork", "zhetrf_lwork",
-    "ssysv_lwork", "dsysv_lwork", "csysv_lwork", "zsysv_lwork", "chesv_lwork", "zhesv_lwork", "geqrf",
-    "geqp3", "orgqr", "ormqr", "sgeqrf", "dgeqrf", "cgeqrf", "zgeqrf", "sgeqp3", "dgeqp3", "cgeqp3", "zgeqp3",
-    "sorgqr", "dorgqr", "cungqr", "zungqr", "sormqr", "dormqr", "cunmqr", "zunmqr", "gelqf", "orglq", "ormlq",
-    "sgelqf", "dgelqf", "cgelqf", "zgelqf", "sorglq", "dorglq", "cunglq", "zunglq", "sormlq", "dormlq",
-    "cunmlq", "zunmlq", "gels", "sgels", "dgels", "cgels", "zgels", "trtri", "lauum", "trtrs", "strtri",
-    "dtrtri", "ctrtri", "ztrtri", "slauum", "dlauum", "clauum", "zlauum", "strtrs", "dtrtrs", "ctrtrs",
-    "ztrtrs", "geqrt", "gemqrt", "tpqrt", "tpmqrt", "sgeqrt", "dgeqrt", "cgeqrt", "zgeqrt", "sgemqrt",
-    "dgemqrt", "cgemqrt", "zgemqrt", "stpqrt", "dtpqrt", "ctpqrt", "ztpqrt", "stpmqrt", "dtpmqrt", "ctpmqrt",
-    "ztpmqrt", "sgeqrf_lwork", "dgeqrf_lwork", "cgeqrf_lwork", "zgeqrf_lwork", "sgels_lwork", "dgels_lwork",
-    "cgels_lwork", "zgels_lwork", "syev", "ssyev", "dsyev", "cheev", "zheev", "syevd", "ssyevd", "dsyevd",
-    "cheevd", "zheevd", "syevr", "ssyevr", "dsyevr", "cheevr", "zheevr", "syevx", "ssyevx", "dsyevx",
-    "cheevx", "zheevx", "sygv", "ssygv", "dsygv", "chegv", "zhegv", "sygvd", "ssygvd", "dsygvd", "chegvd",
-    "zhegvd", "sygvx", "ssygvx", "dsygvx", "chegvx", "zhegvx", "sygst", "ssygst", "dsygst", "chegst",
-    "zhegst", "sytrd", "ssytrd", "dsytrd", "chetrd", "zhetrd", "gesdd", "sgesdd", "dgesdd", "cgesdd",
-    "zgesdd", "gesvd", "sgesvd", "dgesvd", "cgesvd", "zgesvd", "ssyev_lwork", "dsyev_lwork", "cheev_lwork",
-    "zheev_lwork", "ssyevd_lwork", "dsyevd_lwork", "cheevd_lwork", "zheevd_lwork", "ssyevr_lwork",
-    "dsyevr_lwork", "cheevr_lwork", "zheevr_lwork", "ssyevx_lwork", "dsyevx_lwork", "cheevx_lwork",
-    "zheevx_lwork", "ssygv_lwork", "dsygv_lwork", "chegv_lwork", "zhegv_lwork", "ssygvx_lwork",
-    "dsygvx_lwork", "chegvx_lwork", "zhegvx_lwork", "ssytrd_lwork", "dsytrd_lwork", "chetrd_lwork",
-    "zhetrd_lwork", "sgesdd_lwork", "dgesdd_lwork", "cgesdd_lwork", "zgesdd_lwork", "sgesvd_lwork",
-    "dgesvd_lwork", "cgesvd_lwork", "zgesvd_lwork"]
+    "hetrs", "sytri", "hetri", "sysv", "hesv", "ssytrf", "dsytrf", "csytrf", "zsytrf", "chetrf", "zhetrf",
+    "ssytrs", "dsytrs", "csytrs", "zsytrs", "chetrs", "zhetrs", "ssytri", "dsytri", "csytri", "zsytri",
+    "chetri", "zhetri", "ssysv", "dsysv", "csysv", "zsysv", "chesv", "zhesv", "ssytrf_lwork", "dsytrf_lwork",
+    "csytrf_lwork", "zsytrf_lwork", "chetrf_lwork", "zhetrf_lwork", "ssysv_lwork", "dsysv_lwork",
+    "csysv_lwork", "zsysv_lwork", "chesv_lwork", "zhesv_lwork", "geqrf", "geqp3", "orgqr", "ormqr", "sgeqrf",
+    "dgeqrf", "cgeqrf", "zgeqrf", "sgeqp3", "dgeqp3", "cgeqp3", "zgeqp3", "sorgqr", "dorgqr", "cungqr",
+    "zungqr", "sormqr", "dormqr", "cunmqr", "zunmqr", "gelqf", "orglq", "ormlq", "sgelqf", "dgelqf", "cgelqf",
+    "zgelqf", "sorglq", "dorglq", "cunglq", "zunglq", "sormlq", "dormlq", "cunmlq", "zunmlq", "gels", "sgels",
+    "dgels", "cgels", "zgels", "trtri", "lauum", "trtrs", "strtri", "dtrtri", "ctrtri", "ztrtri", "slauum",
+    "dlauum", "clauum", "zlauum", "strtrs", "dtrtrs", "ctrtrs", "ztrtrs", "geqrt", "gemqrt", "tpqrt",
+    "tpmqrt", "sgeqrt", "dgeqrt", "cgeqrt", "zgeqrt", "sgemqrt", "dgemqrt", "cgemqrt", "zgemqrt", "stpqrt",
+    "dtpqrt", "ctpqrt", "ztpqrt", "stpmqrt", "dtpmqrt", "ctpmqrt", "ztpmqrt", "sgeqrf_lwork", "dgeqrf_lwork",
+    "cgeqrf_lwork", "zgeqrf_lwork", "sgels_lwork", "dgels_lwork", "cgels_lwork", "zgels_lwork", "syev",
+    "ssyev", "dsyev", "cheev", "zheev", "syevd", "ssyevd", "dsyevd", "cheevd", "zheevd", "syevr", "ssyevr",
+    "dsyevr", "cheevr", "zheevr", "syevx", "ssyevx", "dsyevx", "cheevx", "zheevx", "sygv", "ssygv", "dsygv",
+    "chegv", "zhegv", "sygvd", "ssygvd", "dsygvd", "chegvd", "zhegvd", "sygvx", "ssygvx", "dsygvx", "chegvx",
+    "zhegvx", "sygst", "ssygst", "dsygst", "chegst", "zhegst", "sytrd", "ssytrd", "dsytrd", "chetrd",
+    "zhetrd", "gesdd", "sgesdd", "dgesdd", "cgesdd", "zgesdd", "gesvd", "sgesvd", "dgesvd", "cgesvd",
+    "zgesvd", "ssyev_lwork", "dsyev_lwork", "cheev_lwork", "zheev_lwork", "ssyevd_lwork", "dsyevd_lwork",
+    "cheevd_lwork", "zheevd_lwork", "ssyevr_lwork", "dsyevr_lwork", "cheevr_lwork", "zheevr_lwork",
+    "ssyevx_lwork", "dsyevx_lwork", "cheevx_lwork", "zheevx_lwork", "ssygv_lwork", "dsygv_lwork",
+    "chegv_lwork", "zhegv_lwork", "ssygvx_lwork", "dsygvx_lwork", "chegvx_lwork", "zhegvx_lwork",
+    "ssytrd_lwork", "dsytrd_lwork", "chetrd_lwork", "zhetrd_lwork", "sgesdd_lwork", "dgesdd_lwork",
+    "cgesdd_lwork", "zgesdd_lwork", "sgesvd_lwork", "dgesvd_lwork", "cgesvd_lwork", "zgesvd_lwork"]
 
 def get_lapack_funcs(
     names: str | Sequence[str], arrays: Sequence[Array | ArrayLike] = (), dtype: Any = None,
@@ -127,6 +127,14 @@ def hetrs(
 def hetrs(
     a: ArrayLike, ipiv: Any, b: ArrayLike, lower: UploFlag | Switch = 0, overwrite_b: Switch = 0,
 ) -> tuple[NDArray[Any], int]: ...
+@overload
+def hetri(
+    a: ArrayT, ipiv: Any, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
+) -> tuple[ArrayT, Any]: ...
+@overload
+def hetri(
+    a: ArrayLike, ipiv: Any, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], Any]: ...
 @overload
 def hesv(
     a: ArrayT, b: ArrayT, lwork: int | None = None, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
@@ -336,6 +344,14 @@ def sytrs(
     a: ArrayLike, ipiv: Any, b: ArrayLike, lower: UploFlag | Switch = 0, overwrite_b: Switch = 0,
 ) -> tuple[NDArray[Any], int]: ...
 @overload
+def sytri(
+    a: ArrayT, ipiv: Any, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
+) -> tuple[ArrayT, Any]: ...
+@overload
+def sytri(
+    a: ArrayLike, ipiv: Any, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], Any]: ...
+@overload
 def sysv(
     a: ArrayT, b: ArrayT, lwork: int | None = None, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
     overwrite_b: Switch = 0,
@@ -371,6 +387,19 @@ csytrs = ssytrs
 zsytrs = ssytrs
 chetrs = hetrs
 zhetrs = hetrs
+@overload
+def ssytri(
+    a: ArrayT, ipiv: Any, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
+) -> tuple[ArrayT, Any]: ...
+@overload
+def ssytri(
+    a: ArrayLike, ipiv: Any, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
+) -> tuple[NDArray[Any], Any]: ...
+dsytri = ssytri
+csytri = ssytri
+zsytri = ssytri
+chetri = hetri
+zhetri = hetri
 @overload
 def ssysv(
     a: ArrayT, b: ArrayT, lwork: int | None = None, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,

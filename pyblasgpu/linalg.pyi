@@ -12,11 +12,11 @@ from .typing import (Array, ArrayLike, ArrayT, AssumeA, Casting, DiagFlag, Metho
     UploFlag)
 
 __all__ = ["cho_factor", "cho_solve", "cholesky", "cond", "cross", "det", "diagonal", "dot", "eigh",
-    "eigvalsh", "einsum", "expm", "funm", "inner", "inv", "logm", "lstsq", "lu", "lu_factor", "lu_solve",
-    "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "matvec", "multi_dot", "norm",
-    "null_space", "orth", "outer", "pinv", "pinvh", "polar", "qr", "qr_delete", "qr_insert", "qr_multiply",
-    "qr_update", "slogdet", "solve", "solve_triangular", "sqrtm", "svd", "svdvals", "tensordot", "trace",
-    "vdot", "vecdot", "vecmat", "vector_norm"]
+    "eigvalsh", "einsum", "expm", "funm", "inner", "inv", "ldl", "logm", "lstsq", "lu", "lu_factor",
+    "lu_solve", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "matvec",
+    "multi_dot", "norm", "null_space", "orth", "outer", "pinv", "pinvh", "polar", "qr", "qr_delete",
+    "qr_insert", "qr_multiply", "qr_update", "slogdet", "solve", "solve_triangular", "sqrtm", "svd",
+    "svdvals", "tensordot", "trace", "vdot", "vecdot", "vecmat", "vector_norm"]
 
 @overload
 def cho_factor(
@@ -108,6 +108,16 @@ def inv(
     a: ArrayLike, overwrite_a: Switch = False, check_finite: Switch | None = None, *,
     assume_a: AssumeA | None = None, lower: UploFlag | Switch = False,
 ) -> NDArray[Any]: ...
+@overload
+def ldl(
+    A: ArrayT, lower: UploFlag | Switch = True, hermitian: Switch = True, overwrite_a: Switch = False,
+    check_finite: Switch | None = None,
+) -> tuple[ArrayT, ArrayT, ArrayT]: ...
+@overload
+def ldl(
+    A: ArrayLike, lower: UploFlag | Switch = True, hermitian: Switch = True, overwrite_a: Switch = False,
+    check_finite: Switch | None = None,
+) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]: ...
 @overload
 def logm(A: ArrayT, *, hermitian: Switch = False) -> ArrayT: ...
 @overload

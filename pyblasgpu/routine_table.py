@@ -321,6 +321,15 @@ _SYTRS = replace(
     launches=".routines.lapack.sytrs",
     cpu=".cpu.scipy.ldl:sytrs",
 )
+_SYTRI = replace(
+    _SYTRF,
+    stem="sytri",
+    arguments=(_INFO, Matrix("piv", "m"), _SQUARE),
+    counterpart="hetri",
+    fmas=(1, 1),
+    launches=".routines.lapack.sytri",
+    cpu=".cpu.scipy.ldl:sytri",
+)
 _SYSV = replace(
     _SYTRF,
     stem="sysv",
@@ -333,7 +342,7 @@ _SYSV = replace(
 )
 _LDL = tuple(
     each
-    for row in (_SYTRF, _SYTRS, _SYSV)
+    for row in (_SYTRF, _SYTRS, _SYTRI, _SYSV)
     for each in (
         row,
         replace(

@@ -10,8 +10,9 @@ from fake_routines import elements
 from scipy.linalg.lapack import get_lapack_funcs
 
 from pyblasgpu.gpu.device import known
-from pyblasgpu.kernels.factor.ldl.ldl_rows import DIVIDE, GATHER
-from pyblasgpu.kernels.factor.ldl.ldl_triangle import FIRST_OF_TWO, SECOND_OF_TWO
+from pyblasgpu.kernels.factor.ldl.ldl_rows import BLOCKS, DIVIDE, GATHER
+from pyblasgpu.kernels.factor.ldl.ldl_triangle import FINDS_ZERO, FIRST_OF_TWO, SECOND_OF_TWO
+from pyblasgpu.kernels.factor.ldl.ldl_triangle import WHOLE as WHOLE_L
 from pyblasgpu.kernels.factor.ldl.sytrf_panel import ALPHA, SPREAD, WHOLE
 from pyblasgpu.operands import Operand
 from pyblasgpu.types import DTYPES
@@ -110,14 +111,14 @@ class _Panel:
 
 def ldl_triangle(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     """L as one triangle, D, and the rows of A that its rows are."""
-    n, upper, parts, step, *steps, l_cs, p_step, w_step, a_step, l_step, d_step = numbers
+    n, upper, parts, task, step, *steps, l_cs, p_step, w_step, i_step, a_step, l_step, d_step = numbers
     batch, config = grid[2], fake.source.config
     dtype = fake.dtype if parts == 1 else DTYPES["c" if fake.dtype.real_size == 4 else "z"]
     assert n <= config.ORDER and grid[1] == 1
     piv, rows = words(pointers[0], n, step, batch, p_step), words(pointers[1], 2 * n, 1, batch, w_step)
-    a = elements(Operand(pointers[2], n, n, *steps, dtype, False, batch, a_step))
-    low = elements(Operand(pointers[3], n, n, 1, l_cs, dtype, False, batch, l_step))
-    d = elements(Operand(pointers[4], 2 * n, 1, 1, 1, dtype, False, batch, d_step))[..., 0]
+    a = elements(Operand(pointers[3], n, n, *steps, dtype, False, batch, a_step))
+    low = elements(Operand(pointers[4], n, n, 1, l_cs, dtype, False, batch, l_step))
+    d = elements(Operand(pointers[5], 2 * n, 1, 1, 1, dtype, False, batch, d_step))[..., 0]
     for z in range(batch):
         source, pivots = (a[z, ::-1, ::-1], piv[z, ::-1]) if upper else (a[z], piv[z])
         order, numbers_of = np.arange(n), rows[z].reshape(n, 2)
@@ -134,6 +135,12 @@ def ldl_triangle(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> Non
                 low[z, k + 1, k], numbers_of[k + 1, 1] = 0, SECOND_OF_TWO
                 d[z, 2 * k + 1 : 2 * k + 4] = source[k + 1, k], source[k + 1, k + 1], 0
             k += 1 + two
+        if task & FINDS_ZERO:
+            zeros = np.flatnonzero((source.diagonal() == 0) & (pivots > 0))
+            first = zeros[0] if len(zeros) else -1
+            words(pointers[2], 1, 1, batch, i_step)[z] = 0 if first < 0 else n - first if upper else first + 1
+        if task & WHOLE_L:
+            low[z] = np.tril(low[z], -1) + np.eye(n)
         numbers_of[:, 0] = n - 1 - order if upper else order
 
 
@@ -147,11 +154,12 @@ def ldl_rows(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     b = fake.view(pointers[2], n, r, *steps, batch, b_step)
     x = fake.view(pointers[3], n, r, 1, x_cs, batch, x_step)
     for z in range(batch):
-        if task == DIVIDE:
-            below = d[z, :-1, 1]
-            blocks = (
-                np.diag(d[z, :, 0]) + np.diag(below, -1) + np.diag(below.conj() if hermitian else below, 1)
-            )
+        below = d[z, :-1, 1]
+        above = below.conj() if hermitian else below
+        blocks = np.diag(d[z, :, 0]) + np.diag(below, -1) + np.diag(above, 1)
+        if task == BLOCKS:
+            b[z] = blocks
+        elif task == DIVIDE:
             k = 0
             while k < n:
                 step = slice(k, k + 1 + (rows[z, k, 1] == FIRST_OF_TWO))

@@ -134,6 +134,7 @@ FACTORS = {
     "laswp": ("lu", 1),
     "sytrf": ("ldl", 2),
     "sytrs": ("ldl", 1),
+    "sytri": ("ldl", 2),
     "syevd": ("eigen", 1),
     "gesdd": ("eigen", 1),
 }

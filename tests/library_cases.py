@@ -132,6 +132,8 @@ linalg.lstsq(g, x, lapack_driver="gels")[0]
 lapack.sytrf(q)
 lapack.sysv(p, c, lower=1)
 lapack.sytrs(*lapack.sytrf(p)[:2], c)
+lapack.sytri(*lapack.sytrf(p)[:2])
+linalg.ldl(q)
 lapack.syevd(q)[0]
 lapack.gesdd(m)[1]
 linalg.eigvalsh(p)

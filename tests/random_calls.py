@@ -27,6 +27,7 @@ from pyblasgpu.routines.lapack import (
     potri,
     potrs,
     sytrf,
+    sytri,
     sytrs,
     trtri,
 )
@@ -38,7 +39,7 @@ from pyblasgpu.types import DTYPES, Diag, Dtype, Side, Trans, Uplo
 ROUTINES = (
     *["gemm"] * 4, *["trmm", "trsm"] * 2, "symm", "syrk", "syr2k", "gemmtr", "gemv", "ger", "symv", "level1",
     "reduce", "potrf", "potrs", "potri", "lauum", "trtri", "getrf", "determinants", "gesv", "getrs", "getri",
-    "geqrf", "orgqr", "ormqr", "gelqf", "gels", "geqp3", "sytrf", "sytrs",
+    "geqrf", "orgqr", "ormqr", "gelqf", "gels", "geqp3", "sytrf", "sytrs", "sytri",
 )  # fmt: skip
 LARGEST_OF_BATCH = 300  # rows or columns
 
@@ -229,6 +230,10 @@ class _Draw:
     def sytrf(self, n, *_):
         flags = {"uplo": self._uplo(), "hermitian": self._hermitian()}
         return sytrf.launch_list(self._facts(n), self._facts(), self._matrix(n, n, out=True), **flags)
+
+    def sytri(self, n, *_):
+        flags = {"uplo": self._uplo(), "hermitian": self._hermitian()}
+        return sytri.launch_list(self._facts(), self._facts(n), self._matrix(n, n, out=True), **flags)
 
     def sytrs(self, n, r, _):
         flags = {"uplo": self._uplo(), "hermitian": self._hermitian()}

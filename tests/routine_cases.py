@@ -213,9 +213,9 @@ def _lapack_arrays(
     qr, tau, *_ = getattr(scipy.linalg.lapack, f"{dtype.letter}geqrf")(tall)
     rows, adjoint = n + 2, np.conj(qr.T)
     factors = {}
-    if row.stem in ("sytrs", "hetrs"):
+    if row.stem in ("sytrs", "hetrs", "sytri", "hetri"):
         ldu, ipiv, _ = getattr(scipy.linalg.lapack, f"{dtype.letter}{row.stem[:2]}trf")(symmetric, lower)
-        factors = {"a": ldu, "ipiv": ipiv, **right}
+        factors = {"a": ldu, "ipiv": ipiv}
     given: dict[str, Any] = {
         "potrf": {"a": definite},
         "posv": {"a": definite, **right},
@@ -235,14 +235,15 @@ def _lapack_arrays(
         "orglq": {"a": adjoint, "tau": tau},
         "ormlq": {"a": adjoint, "tau": tau, "c": reals(rng, (rows, rows), dtype), "lwork": rows},
         "sytrf": {"a": symmetric},
-        "sytrs": factors,
+        "sytrs": factors | right,
+        "sytri": factors,
         "sysv": {"a": symmetric, **right},
         "syevd": {"a": definite},
         "gesdd": {"a": (a, tall, wide)[columns % 3]},
         "orgqr": {"a": qr, "tau": tau},
         "ormqr": {"a": qr, "tau": tau, "c": reals(rng, (rows, rows), dtype), "lwork": rows},
     }
-    return given[row.counterpart if row.stem in ("hetrf", "hetrs", "hesv") else row.stem]
+    return given[row.counterpart if row.stem in ("hetrf", "hetrs", "hetri", "hesv") else row.stem]
 
 
 def _scipys(row: Routine, name: str, dtype: Dtype) -> Callable[..., Any]:

@@ -9,7 +9,7 @@ import pytest
 import scipy.linalg.lapack as scipys
 from ldl_cases import KINDS, check_factors, special, symmetric
 
-from pyblasgpu import lapack
+from pyblasgpu import lapack, linalg
 from pyblasgpu.types import DTYPES
 
 from .running import Placed
@@ -130,3 +130,38 @@ def test_a_large_matrix():
     assert not int(info)
     size = np.abs(a).sum(axis=1).max() * np.abs(x.get()).max()
     assert np.abs(a @ x.get() - b).max() <= 20 * 5000 * 2.0**-53 * size
+
+
+@pytest.mark.parametrize("letter, hermitian", KINDS)
+@pytest.mark.parametrize("shape", [(9,), (150,), (20, 12)], ids=str)
+def test_inverses_and_matrices(letter, hermitian, shape):
+    """A triangle of the inverse; L D L^H, and the rows of L that make a triangle."""
+    a, n = symmetric(letter, *shape, hermitian=hermitian), shape[-1]
+    eps = np.finfo(a.dtype).eps
+    for lower in (0, 1):
+        kept = np.tri(n, dtype=bool) if lower else np.tri(n, dtype=bool).T
+        ldu, ipiv, _ = named(letter, "sytrf", hermitian)(cupy.asarray(a), lower)
+        inverse, info = named(letter, "sytri", hermitian)(ldu, ipiv, lower)
+        assert not np.asarray(info).any()
+        expected = np.linalg.inv(a)
+        size = np.abs(expected).max() * np.linalg.cond(a).max()
+        np.testing.assert_allclose(
+            inverse.get()[..., kept], expected[..., kept], rtol=0, atol=20 * n * eps * size
+        )
+        np.testing.assert_array_equal(inverse.get()[..., ~kept], a[..., ~kept])
+        lu, d, perm = (each.get() for each in linalg.ldl(cupy.asarray(a), bool(lower), hermitian))
+        other = (lu.conj() if hermitian else lu).swapaxes(-1, -2)
+        assert np.linalg.norm(lu @ d @ other - a) <= 10 * n * eps * np.linalg.norm(a)
+        triangle = np.take_along_axis(lu, perm[..., None], axis=-2)
+        np.testing.assert_array_equal(triangle, np.tril(triangle) if lower else np.triu(triangle))
+
+
+@pytest.mark.parametrize("n", [3, 70, 300])
+@pytest.mark.parametrize("lower", [0, 1])
+def test_inverses_of_singular_matrices(n, lower):
+    a = np.diag([*range(1, n), 0.0])
+    a[0, 0] = 0
+    ldu, ipiv, info = lapack.dsytrf(cupy.asarray(a), lower)
+    inverse, number = lapack.dsytri(ldu, ipiv, lower)
+    assert int(info) == int(number) == scipys.dsytrf(a, lower)[2]
+    np.testing.assert_array_equal(inverse.get(), ldu.get())

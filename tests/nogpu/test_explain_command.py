@@ -87,6 +87,7 @@ LISTS = {
     "ormqr": "ormqr h l a",
     "sytrf hetrf": "sytrf p 1 s",
     "sytrs hetrs": "sytrs x s a",
+    "sytri hetri": "sytri 1 x s",
     "sysv hesv": "sytrf x 1 s, sytrs x s a",
     "syevd": "syevd 1 x s",
     "gesdd": "gesdd 1 p u v a",

@@ -6,10 +6,11 @@ import fake_device
 import fake_kernels
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.linalg.lapack as scipys
 from ldl_cases import check_factors, special, symmetric
 
-from pyblasgpu import lapack
+from pyblasgpu import lapack, linalg
 
 
 @pytest.fixture
@@ -122,3 +123,42 @@ def test_orders_without_a_kernel(kernels):
     piv, a, b = (Operand(1 << 40, n, cols, 1, n, DTYPES["s"], device=ordinal) for cols in (1, n, 2))
     with pytest.raises(NotImplementedError, match="sytrs: a is of order 60000; systems are solved"):
         sytrs.launch_list(piv, a, b, uplo=Uplo.LOWER)
+
+
+@pytest.mark.parametrize("letter, hermitian", [("d", True), ("z", True), ("z", False)])
+@pytest.mark.parametrize("lower", [True, False])
+def test_matrices_of_ldl(put, letter, hermitian, lower):
+    """SciPy's factors, D and permutation, of one matrix and of a stack."""
+    for shape in ((1,), (9,), (2, 7)):
+        a = symmetric(letter, *shape, hermitian=hermitian)
+        lu, d, perm = fetched(*linalg.ldl(put(a), lower, hermitian))
+        n = shape[-1]
+        expected = [scipy.linalg.ldl(each, lower, hermitian) for each in a.reshape(-1, n, n)]
+        for found, results in zip((lu, d, perm), zip(*expected, strict=True), strict=True):
+            np.testing.assert_allclose(found.reshape(-1, *results[0].shape), results, atol=1e-10)
+            assert found.dtype == results[0].dtype
+
+
+def test_ldl_of_special_arguments(put):
+    for shape in ((0, 0), (2, 0, 0)):
+        lu, d, perm = linalg.ldl(put(np.ones(shape)))
+        assert tuple(lu.shape) == tuple(d.shape) == shape and tuple(perm.shape) == shape[:-1]
+    with pytest.raises(ValueError, match=r"ldl: Expected square matrix, got .* of shape \(2, 3\)"):
+        linalg.ldl(put(np.ones((2, 3))))
+    with pytest.raises(ValueError, match="infs or NaNs"):
+        linalg.ldl(put(np.full((2, 2), np.nan)), check_finite=True)
+    with pytest.raises(ValueError, match="ldl: lower=2"):
+        linalg.ldl(put(np.eye(2)), 2)
+
+
+def test_inverses_of_singular_matrices(put):
+    """The inverses of the others; where D is singular, the factors stay."""
+    a = np.stack([symmetric("d", 5), np.zeros((5, 5)), np.diag([1.0, 2, 0, 4, 0])])
+    for lower in (0, 1):
+        ldu, ipiv, info = lapack.dsytrf(put(a), lower)
+        inverse, number = lapack.dsytri(ldu, ipiv, lower)
+        factors, inverse, number = fetched(ldu, inverse, number)
+        assert number.tolist() == ([0, 1, 3] if lower else [0, 5, 5]) == np.asarray(info).tolist()
+        np.testing.assert_array_equal(inverse[1:], factors[1:])
+        kept = np.tri(5, dtype=bool) if lower else np.tri(5, dtype=bool).T
+        np.testing.assert_allclose(inverse[0][kept], np.linalg.inv(a[0])[kept], atol=1e-10)

@@ -38,6 +38,8 @@ MORE = {
     "lapack.gels(g, c)[1]": 60,
     "lapack.gesv(q, c)": 150,
     "lapack.sytrs(*lapack.sytrf(p)[:2], c)": 36,
+    "lapack.sytri(*lapack.sytrf(p)[:2])": 36,
+    "linalg.ldl(q)": 150,
     "lapack.sysv(p, c, lower=1)": 60,
     'linalg.inv(p, assume_a="pos")': 40,
     "linalg.solve(g, c, overwrite_b=True)": 30,

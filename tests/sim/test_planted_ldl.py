@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from pyblasgpu.routines import launch_list
-from pyblasgpu.routines.lapack import sytrs
+from pyblasgpu.routines.lapack import ldl, sytrs
 
 from . import test_sytrf, test_sytrf_panel
 from .kernel_checks import Check, one_each
@@ -20,15 +20,32 @@ def panel(kind: str = "whole", test: Callable = test_sytrf_panel.check, **option
     return Check("sytrf_panel", lambda module: test(way=test_sytrf_panel.Way(number, module), **options))
 
 
-@one_each
-def solution(stem: str, **options) -> Check:
+def of_routine(stem: str, check: Callable, **options) -> Check:
+    """A check of a routine that has the kernel in the place of its own."""
+
     def run(module) -> None:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(sytrs, stem, module)
+            patch.setattr(ldl, stem, module, raising=False)
             patch.setattr(launch_list, "cache", {})
-            test_sytrf.check_solution(**options)
+            check(**options)
 
     return Check(stem, run)
+
+
+@one_each
+def solution(stem: str, **options) -> Check:
+    return of_routine(stem, test_sytrf.check_solution, **options)
+
+
+@one_each
+def matrices(stem: str, **options) -> Check:
+    return of_routine(stem, test_sytrf.check_matrices, **options)
+
+
+@one_each
+def inverse(**options) -> Check:
+    return of_routine("ldl_triangle", test_sytrf.check_inverse, **options)
 
 
 SPREAD = panel("spread", letter="s", n=27, seed=1, order="C")
@@ -75,6 +92,10 @@ DEFECTS = [
     ("factor.ldl.ldl_triangle", "            cuda.syncthreads()\n            j = int32(j - 1)", "            j = int32(j - 1)", solution("ldl_triangle")),
     ("factor.ldl.ldl_triangle", "real(0) if beside else value", "value", solution("ldl_triangle")),
     ("factor.ldl.ldl_triangle", "j + 1 if is_first else j", "j", solution("ldl_triangle")),
+    ("factor.ldl.ldl_triangle", "real(1) if i == j and part == 0", "real(1) if i == j", matrices("ldl_triangle", letter="z")),
+    ("factor.ldl.ldl_triangle", "piv_step] > 0", "piv_step] > -99", inverse()),
+    ("factor.ldl.ldl_triangle", "        if t & (WARP - 1) == 0:\n            lowest", "        if t == 0:\n            lowest", inverse()),
+    ("factor.ldl.ldl_rows", "abs(i - j) == 1 and", "i - j == 1 and", matrices("ldl_rows")),
     ("factor.ldl.ldl_rows", "multiply(p, 12, 4)", "multiply(p, 12, 8)", solution("ldl_rows", letter="z", hermitian=True)),
     ("factor.ldl.ldl_rows", "elif kind == FIRST_OF_TWO", "else", solution("ldl_rows")),
 ]  # fmt: skip

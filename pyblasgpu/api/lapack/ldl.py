@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ...arguments import Array, Flag
-from ...frontend.calls.factor_replay import ONE, call_key, replay_factor
+from ...frontend.calls.factor_replay import ONE, Factors, call_key, replay_factor
+from ...frontend.calls.lazy_routines import routine_module
 from ...routine_table import ROUTINES
-from ...types import DTYPES, Dtype, Uplo
+from ...types import DTYPES, INT32, Dtype, Uplo
 from ..blas.arrays import common_dtype_of, shaped_like
 from ..blas.functions import functions_of
 from ..blas.vectors import whole
@@ -26,7 +27,7 @@ from .docs import LDL
 from .lu import pivots_of
 from .queries import answered, extents_of
 
-__all__ = ["FUNCTIONS"]
+__all__ = ["FUNCTIONS", "matrices_on_device"]
 
 _DRIVERS = {"sysv": ("sytrf", "sytrs"), "hesv": ("hetrf", "hetrs")}
 
@@ -254,11 +255,78 @@ def _make_lwork(stem: str, name: str, dtype: Dtype) -> Callable[..., Any]:
     return _dressed(sytrf_lwork, stem, name, dtype)
 
 
+def _make_sytri(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
+    def sytri(a: Array, ipiv: Any, lower: Flag = 0, overwrite_a: Flag = 0) -> tuple[Array, Any]:
+        """Inverse of a symmetric or Hermitian matrix from its L D L^H factors.
+
+        Parameters
+        ----------
+        a : array, shape (n, n) or (..., n, n)
+            The factors, as `sytrf` leaves them.
+
+        Returns
+        -------
+        inv_a : array, shape (n, n) or (..., n, n)
+            One triangle of the inverse; the other one is that of `a`. Column-major unless it is `a`.
+        info : int, array of int32, or `DeviceIntegers`
+            0, or the number, from 1, of the first block of D that is zero; then the other result is what was
+            passed.
+
+        See Also
+        --------
+        sytrf : The factors.
+        sytrs : Solutions, which are more accurate than products with the inverse.
+
+        Examples
+        --------
+        >>> from pyblasgpu import lapack
+        >>> inv_a, info = lapack.sytri([[2, 0], [0.5, 4]], [1, 2], lower=1)
+        >>> inv_a.real.tolist(), info
+        ([[0.5625, 0.0], [-0.125, 0.25]], 0)
+        """
+        uplo = Uplo.parse(lower, name, "lower")
+        key = call_key(name, stem, uplo)
+        if (repeated := replay_factor(key, (a,), overwrite_a, (ipiv,))) is not None:
+            inverse, info = repeated
+            return inverse, info
+        factors = as_stack(name, "a", a, dtype)
+        order = order_of(name, "a", factors)
+        call, source = factor_call(name, dtype, {}, "a", factors, overwrite_a)
+        integers = (pivots_of(call, ipiv, order, "ipiv"),)
+        inverse, info = run_by_row(call, stem, {"uplo": uplo}, source, input_integers=integers, key=key)
+        return inverse, info
+
+    return _dressed(sytri, stem, name, dtype)
+
+
+def matrices_on_device(
+    name: str, a: Array, lower: bool, hermitian: bool, overwrite_a: bool, dtype: Dtype
+) -> tuple[Array, Array, Array]:
+    """Return the outer factor of device matrices, its rows where `a` has them; D as n^2 numbers; and for each
+    row of a lower triangle that of `a`, and a number, of an upper one in reverse.
+    """
+    uplo, n = Uplo.LOWER if lower else Uplo.UPPER, a.shape[-1]
+    factors, ipiv, _ = _factor("hetrf" if hermitian else "sytrf", name, dtype, a, uplo, overwrite_a)
+    call, source = factor_call(name, dtype, {}, "a", factors, True)
+
+    def launches(_: tuple[Any, ...], operands: Any) -> Any:
+        return routine_module("lapack.ldl").launch_list(*operands, uplo, hermitian)
+
+    counts, integers = (Factors(2 * n, INT32), Factors(n * n)), (pivots_of(call, ipiv, n, "ipiv"),)
+    rows, d = (
+        call.library.deliver(each, call.arrays[0], call.stream)
+        for each in call.run_on_arrays(launches, (), source, counts, integers, None)
+    )
+    return call.delivered(), d, rows
+
+
 _MAKERS = {
     "sytrf": _make_sytrf,
     "hetrf": _make_sytrf,
     "sytrs": _make_sytrs,
     "hetrs": _make_sytrs,
+    "sytri": _make_sytri,
+    "hetri": _make_sytri,
     "sysv": _make_sysv,
     "hesv": _make_sysv,
 }

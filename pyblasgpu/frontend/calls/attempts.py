@@ -19,8 +19,8 @@ __all__ = ["attempt_of", "by_scipy"]
 _MODULES = {"level1": "blas", "level2": "blas", "level3": "blas", "lapack": "lapack"}
 #: Routines that SciPy's function of their name does not compute here: for all dtypes, for complex ones.
 _OTHERWISE = {
-    "gelqf", "gemmtr", "geqp3", "geqrf", "gesdd", "hemv", "her", "her2", "hesv", "hetrf", "hetrs", "laswp",
-    "orglq", "orgqr", "ormlq", "ormqr", "rotm", "syevd", "sysv", "sytrf", "sytrs",
+    "gelqf", "gemmtr", "geqp3", "geqrf", "gesdd", "hemv", "her", "her2", "hesv", "hetrf", "hetri", "hetrs",
+    "laswp", "orglq", "orgqr", "ormlq", "ormqr", "rotm", "syevd", "sysv", "sytrf", "sytri", "sytrs",
 }  # fmt: skip
 _OTHERWISE_IF_COMPLEX = {"syr"}
 #: Vectors that Level 1 overwrites where no flag is to allow it.

@@ -19,7 +19,7 @@ from ..level3 import trsm
 from .factor_steps import real_dtype
 from .laswp import moves_scratch, words
 
-__all__ = ["Factors", "check_order", "emit", "emit_factors", "launch_list"]
+__all__ = ["Factors", "check_order", "emit", "emit_factors", "emit_rows", "emit_solution", "launch_list"]
 
 
 class Factors(NamedTuple):
@@ -74,46 +74,67 @@ def launch_list(
 def emit(launches: LaunchList, piv: Operand, ldu: Operand, b: Operand, uplo: Uplo, hermitian: bool) -> None:
     """Emit the whole call."""
     with launches.temporary():
-        factors = emit_factors(launches, piv, ldu, uplo)
-        x = launches.scratch(b.rows, b.cols, b.batch, ALIGNED)
-        other = factors.l.T.conjugate() if hermitian else factors.l.T
-        _emit_rows(launches, factors, b, x, ldl_rows.GATHER, hermitian)
-        with launches.temporary():
-            trsm.emit(launches, factors.l, x, Side.LEFT, Uplo.LOWER, Diag.UNIT)
-        _emit_rows(launches, factors, b, x, ldl_rows.DIVIDE, hermitian)
-        with launches.temporary():
-            trsm.emit(launches, other, x, Side.LEFT, Uplo.UPPER, Diag.UNIT)
-        _emit_rows(launches, factors, b, x, ldl_rows.SCATTER, hermitian)
+        emit_solution(launches, emit_factors(launches, piv, ldu, uplo), b, hermitian)
 
 
-def emit_factors(launches: LaunchList, piv: Operand, ldu: Operand, uplo: Uplo) -> Factors:
-    """Emit a copy of the factors in scratch."""
+def emit_solution(launches: LaunchList, factors: Factors, b: Operand, hermitian: bool) -> None:
+    """Emit X in place of B."""
+    x = launches.scratch(b.rows, b.cols, b.batch, ALIGNED)
+    other = factors.l.T.conjugate() if hermitian else factors.l.T
+    emit_rows(launches, factors, b, x, ldl_rows.GATHER, hermitian)
+    with launches.temporary():
+        trsm.emit(launches, factors.l, x, Side.LEFT, Uplo.LOWER, Diag.UNIT)
+    emit_rows(launches, factors, b, x, ldl_rows.DIVIDE, hermitian)
+    with launches.temporary():
+        trsm.emit(launches, other, x, Side.LEFT, Uplo.UPPER, Diag.UNIT)
+    emit_rows(launches, factors, b, x, ldl_rows.SCATTER, hermitian)
+
+
+def emit_factors(
+    launches: LaunchList,
+    piv: Operand,
+    ldu: Operand,
+    uplo: Uplo,
+    info: Operand | None = None,
+    rows: Operand | None = None,
+) -> Factors:
+    """Emit a copy of the factors in scratch.
+
+    Parameters
+    ----------
+    launches : LaunchList
+    piv, ldu : Operand
+        The factors of `sytrf`, of the triangle `uplo`.
+    uplo : Uplo
+    info : Operand, optional
+        Becomes 0, or the number, from 1, of the first zero block of D.
+    rows : Operand, optional
+        2 n by 1 int32 side by side, for `Factors.rows`; then L has its ones and zeros.
+    """
     n, batch, device = ldu.rows, ldu.batch, current(launches.device)
+    task = ldl_triangle.FINDS_ZERO * (info is not None) + ldl_triangle.WHOLE * (rows is not None)
     factors = Factors(
         launches.scratch(n, n, batch, ALIGNED),
         launches.scratch(2 * n, 1, batch),
-        moves_scratch(launches, 2 * n, batch),
+        moves_scratch(launches, 2 * n, batch) if rows is None else rows,
     )
     config = _config(launches.dtype, device).specialize(n)
     blocks = config.grid(n, max(2 * device.sm_count // batch, 1))
 
-    def integers(piv: Operand, rows: Operand, ldu: Operand, l: Operand, d: Operand) -> tuple[int, ...]:
+    def integers(
+        piv: Operand, rows: Operand, info: Operand, ldu: Operand, l: Operand, d: Operand
+    ) -> tuple[int, ...]:
         step, stride_piv = words(piv)
-        strides = step, ldu.row_stride, ldu.col_stride, l.col_stride, stride_piv, words(rows)[1]
-        return (
-            n,
-            int(uplo is Uplo.UPPER),
-            l.dtype.reals_per_element,
-            *strides,
-            *(each.batch_stride for each in (ldu, l, d)),
-        )
+        strides = step, ldu.row_stride, ldu.col_stride, l.col_stride
+        batches = stride_piv, words(rows)[1], words(info)[1], *(each.batch_stride for each in (ldu, l, d))
+        return n, int(uplo is Uplo.UPPER), l.dtype.reals_per_element, task, *strides, *batches
 
-    operands = piv, factors.rows, ldu, factors.l, factors.d
+    operands = piv, factors.rows, info or piv, ldu, factors.l, factors.d
     launches.emit(ldl_triangle.source(config), blocks, operands, integers, ())
     return factors
 
 
-def _emit_rows(
+def emit_rows(
     launches: LaunchList, factors: Factors, b: Operand, x: Operand, task: int, hermitian: bool
 ) -> None:
     """Emit a task of `ldl_rows`."""

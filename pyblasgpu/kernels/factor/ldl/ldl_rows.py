@@ -16,7 +16,7 @@ from ...common.substitution import divider
 from .ldl_triangle import FIRST_OF_TWO, SINGLE
 from .pivot_step import pair_inverter
 
-__all__ = ["DIVIDE", "GATHER", "SCATTER", "STEM", "LdlRows", "source"]
+__all__ = ["BLOCKS", "DIVIDE", "GATHER", "SCATTER", "STEM", "LdlRows", "source"]
 
 STEM = "ldl_rows"
 PARAMETERS = parameters(
@@ -25,7 +25,7 @@ PARAMETERS = parameters(
     "int32: n, r, task, hermitian",
     "int64: b_rs, b_cs, x_cs, stride_words, stride_d, stride_b, stride_x",
 )
-GATHER, DIVIDE, SCATTER = range(3)  # rows of B to X; D^-1 X; rows of X to B
+GATHER, DIVIDE, SCATTER, BLOCKS = range(4)  # rows of B to X; D^-1 X; rows of X to B; B becomes D
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def source(config: LdlRows) -> KernelSource:
     words: int32 pointer, as `ldl_triangle` leaves them
     d, b, x: pointer, D as `ldl_triangle` leaves it, right-hand sides, and X, column-major
     n, r: int32, rows and right-hand sides
-    task: int32, GATHER, DIVIDE or SCATTER
+    task: int32, GATHER, DIVIDE, SCATTER or BLOCKS
     hermitian: int32, whether D is Hermitian, else symmetric
     b_rs, b_cs, x_cs: int64, row and column stride of B, column stride of X (elements)
     stride_words: int64, batch stride (words)
@@ -100,9 +100,26 @@ def _block_solver(config: LdlRows):
     return solve
 
 
+def _block_reader(config: LdlRows):
+    """``read(p, words, d, i, j, sign)``: entry (i, j) of D."""
+    REALS, real = config.dtype_facts.reals_per_element, ptx.REALS[config.dtype_facts.real]
+
+    @device_function
+    def read(p, words, d, i, j, sign):
+        first = min(i, j)
+        is_there = i == j or (abs(i - j) == 1 and words[first * 2 + 1] == FIRST_OF_TWO)
+        for part in range(REALS):
+            p[part] = d[(first * 2 + (0 if i == j else 1)) * REALS + part] if is_there else real(0)
+        if REALS == 2 and i < j:
+            p[1] = sign * p[1]
+
+    return read
+
+
 def _build(config: LdlRows):
     facts, DIM = config.dtype_facts, config.threads
-    REALS, real, solve = facts.reals_per_element, ptx.REALS[facts.real], _block_solver(config)
+    REALS, real = facts.reals_per_element, ptx.REALS[facts.real]
+    solve, read = _block_solver(config), _block_reader(config)
     int32, int64, offset, grid_dependency_wait = (
         ptx.types.int32,
         ptx.types.int64,
@@ -130,6 +147,10 @@ def _build(config: LdlRows):
             elif task == GATHER:
                 for part in range(REALS):
                     there[i * REALS + part] = b[at + part]
+            elif task == BLOCKS:
+                read(p, words, d, i, int32(column), sign)
+                for part in range(REALS):
+                    b[(i * b_rs + column * b_cs) * REALS + part] = p[part]
             else:
                 for part in range(REALS):
                     b[at + part] = there[i * REALS + part]

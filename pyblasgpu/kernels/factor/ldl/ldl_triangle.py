@@ -13,20 +13,22 @@ from typing import ClassVar, Self
 from ....errors import require
 from ....gpu.backend import cuda, device_function, ptx
 from ....gpu.build.compile import KernelSource
-from ...common.kernel_config import BlockConfig
+from ...common.kernel_config import WARP, BlockConfig
 from ...common.parameters import parameters
 from .pivot_step import number_of
 
-__all__ = ["FIRST_OF_TWO", "SECOND_OF_TWO", "SINGLE", "STEM", "LdlTriangle", "source"]
+__all__ = ["FINDS_ZERO", "FIRST_OF_TWO", "SECOND_OF_TWO", "SINGLE", "STEM", "WHOLE", "LdlTriangle", "source"]
 
 STEM = "ldl_triangle"
 PARAMETERS = parameters(
-    "int32 pointer: piv, words",
+    "int32 pointer: piv, words, info",
     "pointer: a, l, d",
-    "int32: n, upper, parts",
-    "int64: piv_step, a_rs, a_cs, l_cs, stride_piv, stride_words, stride_a, stride_l, stride_d",
+    "int32: n, upper, parts, task",
+    "int64: piv_step, a_rs, a_cs, l_cs",
+    "int64: stride_piv, stride_words, stride_info, stride_a, stride_l, stride_d",
 )
 SINGLE, FIRST_OF_TWO, SECOND_OF_TWO = range(3)  # rows of D's blocks
+WHOLE, FINDS_ZERO = 1, 2  # tasks: L has its ones and zeros; info becomes the number of the first zero block
 COLUMNS = 8  # of a block, at least
 
 
@@ -87,13 +89,15 @@ def source(config: LdlTriangle) -> KernelSource:
     -----------------
     piv: int32 pointer, LAPACK's pivots
     words: int32 pointer, becomes two words for each row of L: the row of A that it is; the kind of its block
+    info: int32 pointer, of FINDS_ZERO becomes 0, or the number, from 1, of the first zero block of D
     a, l, d: pointer, the factors; L below its diagonal; for each row two elements of D, the second one below
     n: int32, order, at most ORDER
     upper: int32, whether the upper triangle is stored
     parts: int32, reals of an element
+    task: int32, WHOLE, FINDS_ZERO, both or 0
     piv_step: int64, words from pivot to pivot
     a_rs, a_cs, l_cs: int64, row and column stride of A, column stride of L (elements)
-    stride_piv, stride_words: int64, batch strides (words)
+    stride_piv, stride_words, stride_info: int64, batch strides (words)
     stride_a, stride_l, stride_d: int64, batch strides (elements)
 
     Grid: x any number of blocks, which share the columns; z the batch.
@@ -145,15 +149,66 @@ def _interchanger():
     return interchange
 
 
+def _completer(config: LdlTriangle):
+    """``make_whole(l, l_cs, j, parts, t)``: ones and zeros of column j of L; after what is below them."""
+    int32, real, DIM = ptx.types.int32, ptx.REALS[config.dtype_facts.real], config.threads
+
+    @device_function
+    def make_whole(l, l_cs, j, parts, t):
+        i = int32(t)
+        while i <= j:
+            for part in range(parts):
+                l[(i + j * l_cs) * parts + part] = real(1) if i == j and part == 0 else real(0)
+            i = int32(i + DIM)
+
+    return make_whole
+
+
+def _zero_finder(config: LdlTriangle):
+    """``find(lowest, a, a_rs, a_cs, piv, piv_step, n, upper, parts, t)``: the first block of order one that
+    is zero, -1 where there is none; `lowest` has a word for each warp.
+    """
+    int32, number, real, NO_LABEL = (
+        ptx.types.int32,
+        number_of(),
+        ptx.REALS[config.dtype_facts.real],
+        ptx.NO_LABEL,
+    )
+    warp_first_max, WARPS, DIM = ptx.warp_first_max, config.threads // WARP, config.threads
+
+    @device_function
+    def find(lowest, a, a_rs, a_cs, piv, piv_step, n, upper, parts, t):
+        found, j = int32(-1), int32(t)
+        while j < n and found < 0:
+            at, is_zero = j * (a_rs + a_cs) * parts, piv[(number(n, upper, j) - 1) * piv_step] > 0
+            for part in range(parts):
+                is_zero = is_zero and a[at + part] == real(0)
+            if is_zero:
+                found = j
+            j = int32(j + DIM)
+        label = warp_first_max(real(1), found, found >= 0)
+        cuda.syncthreads()
+        if t & (WARP - 1) == 0:
+            lowest[t >> 5] = label
+        cuda.syncthreads()
+        label = NO_LABEL
+        for warp in range(WARPS):
+            label = min(label, lowest[warp])
+        return int32(-1) if label == NO_LABEL else int32(label)
+
+    return find
+
+
 def _build(config: LdlTriangle):
     real, DIM = ptx.REALS[config.dtype_facts.real], config.threads
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     grid_dependency_wait, quotient, ORDER = ptx.grid_dependency_wait, ptx.quotient, config.ORDER
     follow, interchange, number = _follower(config), _interchanger(), number_of()
+    find, make_whole = _zero_finder(config), _completer(config)
 
     def ldl_triangle(
-        piv, words, a, l, d, n, upper, parts, piv_step, a_rs, a_cs, l_cs,
-        stride_piv, stride_words, stride_a, stride_l, stride_d,
+        piv, words, info, a, l, d, n, upper, parts, task, piv_step, a_rs, a_cs, l_cs,
+        stride_piv, stride_words, stride_info, stride_a, stride_l, stride_d,
     ):  # fmt: skip
         # (1) the columns of this block, and where the rows are after all interchanges right of them
         t, batch = int32(cuda.threadIdx.x & 1023), int64(cuda.blockIdx.z)
@@ -191,8 +246,11 @@ def _build(config: LdlTriangle):
                             d[(j * 2 + 1) * parts + part] = real(0)
                     if beside:
                         d[(j * 2 + 1) * parts + part] = value
-                    l[(rows[i] + j * l_cs) * parts + part] = real(0) if beside else value
+                    if i > j:
+                        l[(rows[i] + j * l_cs) * parts + part] = real(0) if beside else value
                 i = int32(i + DIM)
+            if (task & WHOLE) != 0:
+                make_whole(l, l_cs, j, parts, t)
             cuda.syncthreads()
             if t == 0:
                 words[j * 2 + 1] = int32(
@@ -207,5 +265,9 @@ def _build(config: LdlTriangle):
         while i < n and first == 0:
             words[rows[i] * 2] = int32(number(n, is_upper, i) - 1)
             i = int32(i + DIM)
+        if (task & FINDS_ZERO) != 0 and first == 0:
+            zero = find(pivots, a, a_rs, a_cs, piv, piv_step, n, is_upper, parts, t)
+            if t == 0:
+                info[batch * stride_info] = int32(0) if zero < 0 else number(n, is_upper, zero)
 
     return ldl_triangle
