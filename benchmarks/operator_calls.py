@@ -52,7 +52,7 @@ def operator_calls(letter: str, device: str, recorded: bool) -> Iterator[tuple[s
     yield "solve_triangular", partial(ours.solve_triangular, factor, b, upper=False), solve
     for name in ("cholesky", "cholesky_ex", "lu_factor", "lu_factor_ex", "inv", "inv_ex"):
         yield name, partial(getattr(ours, name), a), partial(getattr(theirs, name), a)
-    for name in ("det", "slogdet", "qr"):
+    for name in ("eigh", "eigvalsh", "svd", "svdvals", "pinv", "matrix_rank", "det", "slogdet", "qr"):
         yield name, partial(getattr(ours, name), a), partial(getattr(theirs, name), a)
     for name in ("solve", "solve_ex", "lstsq"):
         yield name, partial(getattr(ours, name), a, b), partial(getattr(theirs, name), a, b)
