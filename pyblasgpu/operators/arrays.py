@@ -46,10 +46,10 @@ class Arrays:
         """Whether elements are complex."""
         raise NotImplementedError
 
-    def check_phases(self, name: str, diagonal: Any) -> None:
+    def check_phases(self, name: str, one: Any, other: Any = None) -> None:
         """Raise RuntimeError where a loss depends on phases of vectors, if the framework looks.
 
-        It does not where the imaginary parts of `diagonal` are near zero.
+        It does not where the imaginary parts of `one` and `other` add up to zero, nearly.
         """
 
     def adjoint(self, x: Any) -> Any:

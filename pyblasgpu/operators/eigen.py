@@ -106,8 +106,8 @@ class Svd(Row):
         left = None if gu is None else _product(f, f.adjoint(u), gu)
         right = None if gvh is None else _product(f, vh, f.adjoint(gvh))
         if f.is_complex(u):
-            phases = [f.diagonal(each) for each in (left, right) if each is not None]
-            f.check_phases("svd_backward", sum(phases[1:], phases[0]))
+            one, *other = (2 * f.diagonal(each) for each in (left, right) if each is not None)
+            f.check_phases("svd_backward", one, *other)
         gaps = _square_gaps(f, sigma)
         middle = total(
             left is not None and (left - f.adjoint(left)) * (gaps * _row(sigma)),

@@ -55,10 +55,12 @@ class Tensors(Arrays):
     def adjoint(self, x: Tensor) -> Tensor:
         return x.mH
 
-    def check_phases(self, name: str, diagonal: Tensor) -> None:
-        if type(diagonal) is not Tensor or not diagonal.is_complex() or _C._are_functorch_transforms_active():
+    def check_phases(self, name: str, one: Tensor, other: Any = None) -> None:
+        if type(one) is not Tensor or not one.is_complex() or _C._are_functorch_transforms_active():
             return  # it has no values yet
-        if diagonal.detach().imag.abs().gt(1e-2).any():
+        one = one.detach().imag
+        other = torch.zeros_like(one) if other is None else -other.detach().imag
+        if not torch.allclose(one, other, rtol=1e-2, atol=1e-2):
             raise RuntimeError(f"{name}: {_PHASES[name]}")
 
 
