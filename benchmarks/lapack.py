@@ -1,5 +1,5 @@
-"""Factorizations beside cuSOLVER, called directly, and batches: potrf potrs posv potri trtri lauum, and of QR
-geqrf orgqr ormqr gels.
+"""Factorizations beside cuSOLVER, called directly, and batches: potrf potrs posv potri trtri lauum sytrf, and
+of QR geqrf orgqr ormqr gels.
 
 ``python -m benchmarks.lapack [--out DIR] [--routines potrf ...] [--sizes 512 ...] [--batches]`` prints
 microseconds of a call and the ratio cuSOLVER / ours, medians of CUDA events, in turn. Each call works on a
@@ -19,7 +19,7 @@ from pyblasgpu import lapack
 from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.compile_ahead import compile_missing
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines.lapack import gels, geqrf, lauum, orgqr, ormqr, potrf, potri, potrs, trtri
+from pyblasgpu.routines.lapack import gels, geqrf, lauum, orgqr, ormqr, potrf, potri, potrs, sytrf, trtri
 from pyblasgpu.routines.launch_list import LaunchList
 from pyblasgpu.testing import cusolver
 from pyblasgpu.testing.clocks import device_clock, medians_in_turn
@@ -28,7 +28,7 @@ from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo, dtype_of
 #: A launch list, and the operands that it runs on.
 Launches = tuple[LaunchList, tuple[Operand, ...]]
 QR = ("geqrf", "orgqr", "ormqr", "gels")
-ROUTINES = ("potrf", "potrs", "posv", "potri", "trtri", "lauum", *QR)
+ROUTINES = ("potrf", "potrs", "posv", "potri", "trtri", "lauum", "sytrf", *QR)
 ROUNDS = 5
 BUSY = 1 << 28  # bytes that are written before each call, eight times
 NO_RIVAL = float("nan")
@@ -49,9 +49,9 @@ class Case(NamedTuple):
 
     @property
     def shapes(self) -> list[tuple[int, int]]:
-        """Rows and columns of what it works on: factors of reflectors, A, right-hand sides."""
-        factors = [(self.n, 1)] if self.routine in QR else []
-        return [*factors, (self.n, self.n), *([(self.n, self.columns)] if self.columns else [])]
+        """Rows and columns of what it works on: pivots or factors of reflectors, A, right-hand sides."""
+        first = [(self.n, 1)] if self.routine in ("sytrf", *QR) else []
+        return [*first, (self.n, self.n), *([(self.n, self.columns)] if self.columns else [])]
 
     def arrays(self) -> list[Any]:
         """What it works on: A, definite or its factor; and right-hand sides. For QR see `shapes`."""
@@ -62,6 +62,8 @@ class Case(NamedTuple):
         made = made.astype(DTYPES[self.letter].name)
         if self.routine in QR:
             return self._reflectors(made.transpose(0, 2, 1))
+        if self.routine == "sytrf":
+            return [cupy.zeros((self.batch, self.n, 1), made.dtype), made.transpose(0, 2, 1)]
         diagonal = made.reshape(self.batch, -1)[:, :: self.n + 1]
         # the factors of these are far from singular, and so are the triangles themselves
         diagonal[...] = self.n if self.routine in ("potrf", "posv") else 4 + self.n**0.5 / 4
@@ -93,6 +95,8 @@ class Case(NamedTuple):
             lists.append((orgqr.launch_list(a, *b), (a, *b)))
         if self.routine == "ormqr":
             lists.append((ormqr.launch_list(a, *b, side=Side.LEFT, trans=Trans.NO), (a, *b)))
+        if self.routine == "sytrf":
+            lists.append((sytrf.launch_list(a, info, b[0], uplo=self.uplo), (a, info, b[0])))
         if self.routine == "lauum":
             lists.append((lauum.launch_list(a, uplo=self.uplo), (a,)))
         if self.routine == "trtri":
@@ -123,6 +127,8 @@ class Case(NamedTuple):
 
             return solve
         call = getattr(solver, self.routine)
+        if self.routine == "sytrf":
+            return lambda _, a: call(a[0], self.uplo)
         if self.routine in QR:
             return lambda tau, *arrays: call(tau[0, :, 0], *(array[0] for array in arrays))
         return lambda *arrays: call(*(array[0] for array in arrays), self.uplo)
@@ -233,7 +239,9 @@ def cases(options: Namespace) -> Iterator[Case]:
                     yield Case(routine, letter, Uplo.LOWER, n, 0 if columns is None else columns or n)
                 if routine == "potrf":
                     yield Case(routine, letter, Uplo.UPPER, n)
-            for n, batch in BATCHES if options.batches and routine in ("potrf", "potrs", "trtri") else ():
+            for n, batch in (
+                BATCHES if options.batches and routine in ("potrf", "potrs", "trtri", "sytrf") else ()
+            ):
                 yield Case(routine, letter, Uplo.LOWER, n, int(routine == "potrs"), batch)
 
 

@@ -54,6 +54,19 @@ class Cusolver:
         workspace = self._workspaces[key]
         self._typed(routine, dtype, *arguments, _pointer(workspace), workspace.size, _pointer(self.info))
 
+    def sytrf(self, a: Any, uplo: Uplo) -> None:
+        """The factors L D L^T of `a` in place; pivots are not returned."""
+        dtype, n, matrix = dtype_of(a.dtype), a.shape[0], (_pointer(a), _lead(a))
+        key = "sytrf", dtype.letter, n, uplo
+        if key not in self._workspaces:
+            count = ctypes.c_int()
+            self._typed("sytrf_bufferSize", dtype, self._handle, n, *matrix, ctypes.byref(count))
+            pivots = self._cupy.zeros(n, self._cupy.int32)
+            self._workspaces[key] = self._cupy.empty(max(count.value, 1), a.dtype), pivots
+        workspace, pivots = self._workspaces[key]
+        rest = _pointer(pivots), _pointer(workspace), workspace.size, _pointer(self.info)
+        self._typed("sytrf", dtype, self._handle, _UPLO[uplo], n, *matrix, *rest)
+
     def potrs(self, a: Any, b: Any, uplo: Uplo) -> None:
         """The solution in place of `b`, from the factor in `a`."""
         extents = a.shape[0], b.shape[1]

@@ -120,7 +120,7 @@ def kernels(monkeypatch):
 def test_lists_of_launches_of_lapack(run, kernels):
     constants = {"RIGHT_HAND_SIDES": (1, 0), "BATCHES": ((8, 3),), "BUSY": 64, "ROUNDS": 1}
     rows = run("lapack", "--sizes 40 --dtypes sz --batches", **constants)["results"]
-    names = "potrf potrs posv potri trtri lauum geqrf orgqr ormqr gels"
+    names = "potrf potrs posv potri trtri lauum sytrf geqrf orgqr ormqr gels"
     assert {row["routine"] for row in rows} == set(names.split())
     assert all(
         row["error_over_bound"] <= 1
