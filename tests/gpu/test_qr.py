@@ -224,6 +224,22 @@ def test_pivots_are_lapacks(letter, shape):
         np.testing.assert_allclose(ours[-2].get(), theirs[-2], atol=1000 * max(shape) * np.finfo(a.dtype).eps)
 
 
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape", [(300, 40), (40, 300), (400, 400), (3, 60, 20), (3, 20, 60)])
+@pytest.mark.parametrize("rank", [5, 999])
+def test_least_squares_of_any_rank(letter, shape, rank):
+    a, b = matrix_of("random", letter, *shape), matrix_of("random", letter, shape[-2], 3, seed=6)
+    if rank < min(shape[-2:]):
+        a = np.ascontiguousarray(a[..., :rank] @ a[..., :rank, :])
+    else:
+        a = a + 3 * np.eye(*shape[-2:], dtype=a.dtype)
+    x, _, ranks, _ = linalg.lstsq(cupy.asarray(a), cupy.asarray(b), 1e-4, lapack_driver="gelsy")
+    theirs = linalg.lstsq(a, b, 1e-4, lapack_driver="gelsy")
+    assert np.array_equal(ranks, theirs[2])
+    atol = 1e5 * np.finfo(a.dtype).eps * np.abs(theirs[0]).max()
+    np.testing.assert_allclose(x.get(), theirs[0], rtol=0, atol=atol)
+
+
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("letter", DTYPES)
 def test_ratios_of_lapacks_testers(path, letter):

@@ -263,12 +263,11 @@ def test_refusals():
         linalg.qr(np.ones((2, 2), object))
 
 
-@pytest.mark.parametrize("name", NAMES[2:])
+@pytest.mark.parametrize("name", NAMES[3:])
 def test_arrays_on_a_device_are_refused(fake, name):
     """By functions, and with options, that SciPy computes."""
     a = fake_device.Array(np.eye(3, order="F"))
     calls = {
-        "lstsq": ((a, a), {"lapack_driver": "gelsy"}),
         "qr_insert": ((a, a, a, 0), {}),
         "qr_delete": ((a, a, 0), {}),
         "qr_update": ((a, a, a, a), {}),
@@ -339,6 +338,30 @@ def test_least_squares_on_a_device(fake, letter, shape, columns):
         for one, other in zip(hosts((x, residues)), theirs[:2], strict=True):
             assert one.shape == other.shape and one.dtype == other.dtype
             np.testing.assert_allclose(one, other, rtol=1e-3 if letter in "sc" else 1e-11, atol=1e-6)
+
+
+@pytest.mark.parametrize("letter", "dc")
+@pytest.mark.parametrize("shape", [(7, 3), (3, 7), (4, 4), (3, 7, 4), (3, 4, 7), (0, 3), (3, 0), (0, 3, 2)])
+@pytest.mark.parametrize("rank", [0, 1, 2, 9])
+@pytest.mark.parametrize("columns", [0, 2])
+def test_least_squares_of_any_rank_on_a_device(fake, letter, shape, rank, columns):
+    """Of stacks with other ranks too; zero is what SciPy's takes for zero."""
+    a, put = matrix_of("random", letter, *shape), fake_device.Array
+    b = matrix_of("random", letter, shape[-2], max(columns, 1), seed=6)
+    b = b if columns else b[:, 0]
+    if rank < min(shape[-2:]) and a.size:
+        a = np.ascontiguousarray(a[..., :rank] @ a[..., :rank, :])
+        if a.ndim > 2:
+            a[1] = matrix_of("random", letter, *shape[1:], seed=9)
+    for cond in (None if rank == 9 else 1e-3, 0.3):
+        ours = linalg.lstsq(put(a), put(np.array(b)), cond, lapack_driver="gelsy")
+        theirs = linalg.lstsq(a, b, cond, lapack_driver="gelsy")
+        assert ours[3] is None and np.array_equal(ours[2], theirs[2])
+        for one, other in zip(hosts(ours[:2]), theirs[:2], strict=True):
+            assert one.shape == other.shape and (one.dtype == other.dtype or not a.size)
+            np.testing.assert_allclose(
+                one, other, rtol=0, atol=1e4 * np.finfo(a.dtype).eps * (1 + np.abs(other).max(initial=0))
+            )
 
 
 def test_matrices_without_full_rank_on_a_device(fake):

@@ -17,6 +17,7 @@ from ..processor import on_processor
 from .arrays import Arrays, gemm_of, taken
 from .checks import broadcast_batches, check_values, host_values
 from .docs import documented
+from .pivoted import by_pivots
 from .standard import singular_triplets
 from .triangular import solve_triangular
 
@@ -48,11 +49,12 @@ def lstsq(
     cond : float, optional
         Singular values that are less than `cond` times the largest one count as zero; by default the unit
         roundoff of the dtype, twice over. 'gels' takes none. Device arrays are solved by singular values
-        then.
+        then, or with 'gelsy' by QR factors with pivots, whose condition is at most 1 over `cond`.
     lapack_driver : {'gelsd', 'gelsy', 'gelss', 'gels'}, optional
         LAPACK's routine: by singular values ('gelsd', 'gelss'), by QR factors with pivots ('gelsy'), or by QR
         factors of matrices of full rank ('gels'), which takes the least time. By default 'gelsd' of host
-        arrays, and 'gels' of device arrays, for which 'gelsd' and 'gelss' are Jacobi's method.
+        arrays, and 'gels' of device arrays, for which 'gelsd' and 'gelss' are Jacobi's method. 'gelsy' takes
+        device matrices of any size and rank.
 
     Returns
     -------
@@ -72,8 +74,7 @@ def lstsq(
         When singular values do not converge; with 'gels', when a matrix has no full rank. The diagonal of R
         of device arrays is looked at with ``check_finite=True`` alone.
     NotImplementedError
-        When an array is on a device, with 'gelsy', or where singular values are wanted of matrices that are
-        larger than kernels have them.
+        When singular values are wanted of device matrices that are larger than kernels have them.
     ValueError
         When shapes do not fit, the driver is none, or Inf or NaN was found.
 
@@ -111,10 +112,13 @@ def lstsq(
     matrix, right = arrays.each
     flags = (overwrite_a, "overwrite_a", matrix), (overwrite_b, "overwrite_b", right)
     overwrite = [arrays.may_overwrite(flag, name, argument, array) for flag, argument, array in flags]
-    if not arrays.library.host and lapack_driver != "gelsy":
+    if not arrays.library.host:
         with arrays.silent():
             checked = check_values(arrays, check_finite, name, matrix, right)
             _check_shapes(name, matrix, right)
+            if lapack_driver == "gelsy":
+                x, residues, ranks = _by_pivots(arrays, matrix, right, cond)
+                return arrays.returned(x), arrays.returned(residues), ranks, None
             if cond is not None or lapack_driver in ("gelsd", "gelss"):
                 x, residues, ranks, s = _by_singular_values(name, arrays, matrix, right, cond)
                 return arrays.returned(x), arrays.returned(residues), ranks, arrays.returned(s)
@@ -228,6 +232,18 @@ def _of_tall(arrays: Arrays, x: Any, y: Any, is_vector: bool) -> tuple[Any, Any]
     sizes = xp.abs(y[..., n:, :])
     squares = xp.sum(sizes * sizes, axis=-2)
     return (x[..., 0], squares[..., 0]) if is_vector else (x, squares)
+
+
+def _by_pivots(arrays: Arrays, a: Any, b: Any, cond: float | None) -> tuple[Any, Any, Any]:
+    """Solution, squares of residuals, which are none, and ranks of device arrays; waits for the ranks."""
+    is_vector = len(b.shape) == 1
+    a, right = arrays.cast(a), arrays.cast(b[:, None] if is_vector else b)
+    a, right = broadcast_batches(arrays, a, right)
+    x, ranks = by_pivots(arrays, a, right, cond)
+    if 0 in x.shape[-2:-1]:  # without unknowns all of b is left
+        return *_of_tall(arrays, x, right, is_vector), ranks
+    squares = arrays.xp.zeros((*a.shape[:-2], 0), dtype=right.dtype, **arrays.placement)
+    return (x[..., 0] if is_vector else x), squares, ranks
 
 
 def _by_singular_values(
