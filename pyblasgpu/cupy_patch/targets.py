@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from math import prod
 from typing import Any
 
-from ..patches.sizes import Size, Sizes, Target
+from ..patches.sizes import FEWEST, Size, Sizes, Target, argument
 from . import functions
 
 __all__ = ["KINDS", "targets"]
@@ -41,9 +42,9 @@ def targets(active: list[Any]) -> Iterator[Target]:
         "lu_factor": sizes.order_of_a,
         "lu": sizes.order_of_a,
         "qr": sizes.order_of_a,
-        "eigh": sizes.of_square_stacks,
-        "eigvalsh": sizes.of_square_stacks,
-        "svd": sizes.of_stacks,
+        "eigh": _of_many(sizes.of_square_stacks),
+        "eigvalsh": _of_many(sizes.of_square_stacks),
+        "svd": _of_many(sizes.of_stacks),
         "matmul": _alone(sizes.product),
         "dot": _alone(_of_matrices(sizes.product)),
     }
@@ -67,6 +68,15 @@ def _unchecked(size: Size) -> Size:
 
     def measured(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
         return -1 if import_module("cupyx").geterr()["linalg"] == "raise" else size(args, kwargs)
+
+    return measured
+
+
+def _of_many(size: Size) -> Size:
+    """The size of stacks of at least `FEWEST` matrices."""
+
+    def measured(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
+        return size(args, kwargs) if prod(argument(args, kwargs, 0, "a").shape[:-2]) >= FEWEST else -1
 
     return measured
 

@@ -46,9 +46,9 @@ def order_of(a: Tensor) -> Any:
     return size_of(*a.shape, min(a.shape[-2:]))
 
 
-def stacks_size(a: Tensor, kind: str) -> str | None:
-    """Return the name of the size from which on stacks of a kind are served; None for one matrix.
+def stacks_size(a: Tensor, kind: str, fewest: int = 2) -> str | None:
+    """Return the name of the size from which on stacks of a kind are served; None for fewer matrices.
 
     PyTorch computes the matrices of a stack one after another.
     """
-    return f"{kind}_stack" if a.ndim > 2 and a.shape[:-2].numel() > 1 else None
+    return f"{kind}_stack" if a.ndim > 2 and a.shape[:-2].numel() >= fewest else None

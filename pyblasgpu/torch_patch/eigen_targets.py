@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
+from ..patches.sizes import FEWEST
 from ..torch.eigen_rows import Eigh, Eigvalsh, Svd, Svdvals, have_kernels
 from ..torch.served import TRIANGLES, check_info, check_singular, refusal
 from .call import Call, order_of, stacks_size
@@ -34,7 +35,7 @@ def eigh(A, UPLO="L", compute_v=True):
     if why or not have_kernels("syevd", A):
         return why or "order"
     arguments = (A, TRIANGLES[UPLO], compute_v)
-    return Call(order_of(A), _Eigh, arguments, threshold=stacks_size(A, "eigh"))
+    return Call(order_of(A), _Eigh, arguments, threshold=stacks_size(A, "eigh", FEWEST))
 
 
 class _Svd:
@@ -62,4 +63,4 @@ def svd(A, full_matrices=False, compute_uv=True, *, driver=None):
     if why or not have_kernels("gesdd", A, compute_uv):
         return why or "order"
     arguments = (A, full_matrices, compute_uv)
-    return Call(order_of(A), _Svd, arguments, threshold=stacks_size(A, "svd"))
+    return Call(order_of(A), _Svd, arguments, threshold=stacks_size(A, "svd", FEWEST))
