@@ -45,6 +45,7 @@ def gemm_grouped(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> Non
         assert count == config.blocks(m, n)
         a, b, c, lda, ldb, ldc = (int(number) for number in row[:12].view(np.int64))
         a, b, c = (origin + distance * size for distance in (a, b, c))
+        assert not any(address % fake.dtype.itemsize for address in (a, b, c))
         a = fake.view(a, m, k, *((lda, 1) if config.trans_a else (1, lda)), 1, 0)
         b = fake.view(b, k, n, *((ldb, 1) if config.trans_b else (1, ldb)), 1, 0, fake.flags["conj"])
         c = fake.view(c, m, n, 1, ldc, 1, 0)

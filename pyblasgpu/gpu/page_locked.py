@@ -141,7 +141,7 @@ after_fork(shared_pools.clear)
 
 
 def shared_pool(use: str) -> PinnedPool:
-    """The pool of the process for one direction, 'up' or 'down'.
+    """The pool of the process for one use: a direction, 'up' or 'down', or 'tables'.
 
     They are apart: what waits for a buffer of one may hold buffers of the other.
     """

@@ -61,11 +61,15 @@ class Matrices(NamedTuple):
 
     def transposed(self, where: np.ndarray) -> Matrices:
         """Return the matrices, transposed where the mask says so."""
+        if not where.any():
+            return self
         shapes, strides = (np.where(where[:, None], x[:, ::-1], x) for x in (self.shapes, self.strides))
         return self._replace(shapes=shapes, strides=strides)
 
     def replaced(self, where: np.ndarray, others: Matrices) -> Matrices:
         """Return the matrices, `others` where the mask says so."""
+        if not where.any():
+            return self
         columns = zip(self, others, strict=True)
         return Matrices(*(np.where(where[:, None] if x.ndim > 1 else where, y, x) for x, y in columns))
 

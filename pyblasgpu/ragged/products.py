@@ -25,7 +25,7 @@ from ..routines.level3 import gemm
 from ..types import Dtype
 from .matrices import Matrices, Table
 
-__all__ = ["Products", "run"]
+__all__ = ["Prepared", "Products"]
 
 #: Elements that large tiles may compute for each of small ones: they read half as much for a product.
 MOST_WASTE = 1.5
@@ -38,6 +38,8 @@ class Products(NamedTuple):
     ----------
     a, b, c : Matrices
     alpha, beta : numpy.ndarray, shape (n,)
+    places : numpy.ndarray of int64, shape (n, 3)
+        The places of A, B and C among the arrays of the call.
     """
 
     a: Matrices
@@ -45,6 +47,12 @@ class Products(NamedTuple):
     c: Matrices
     alpha: np.ndarray
     beta: np.ndarray
+    places: np.ndarray
+
+    @classmethod
+    def of(cls, a: Matrices, b: Matrices, c: Matrices, alpha: np.ndarray, beta: np.ndarray) -> Products:
+        """Return the products of a call whose arrays are those of all A, of all B, and of all C."""
+        return cls(a, b, c, alpha, beta, np.arange(3 * len(alpha), dtype=np.int64).reshape(3, -1).T)
 
     @property
     def depths(self) -> np.ndarray:
@@ -53,68 +61,106 @@ class Products(NamedTuple):
 
     def take(self, which: np.ndarray) -> Products:
         """Return the products that an index or a mask selects."""
-        a, b, c, alpha, beta = self
-        return Products(a.take(which), b.take(which), c.take(which), alpha[which], beta[which])
+        a, b, c, *others = self
+        return Products(a.take(which), b.take(which), c.take(which), *(each[which] for each in others))
 
 
 class _Launch(NamedTuple):
-    """A launch but for the address of the table: distances of scalars, problems and owners in it."""
+    """A launch but for addresses.
+
+    Attributes
+    ----------
+    scalars, problems, owners : int
+        Distances of its parts in the table.
+    places : numpy.ndarray of int64, shape (n, 3)
+        See `Products`.
+    """
 
     source: KernelSource
     blocks: int
-    origin: int
     scalars: int
     problems: int
     owners: int
+    places: np.ndarray
 
 
-def run(products: Products, dtype: Dtype, device: int, stream: int) -> None:
-    """Enqueue the products; the context of their device is current."""
-    products = _with_work(products)
-    products, is_served = _by_columns(products, dtype.itemsize)
-    for i in np.flatnonzero(~is_served):
-        _run_alone(products, int(i), dtype, device, stream)
-    served = products.take(is_served)
-    if not len(served.alpha):
-        return
-    table = Table()
-    launches = list(_launches(served, dtype, device, table))
-    compile_ahead.ensure_compiled([each.source for each in launches], device)
-    room = workspace.take(table.nbytes, device, stream)
-    try:
-        tables.send(table.bytes(), room.address, stream)
-        for each in launches:
-            places = (room.address + at for at in (each.scalars, each.problems, each.owners))
-            kernel = launch.kernel(each.source, device)
-            kernel.launch((each.blocks, 1, 1), stream, (each.origin, *places), (), ())
-    finally:
-        workspace.give(room)
+class Prepared:
+    """Launches of products, at any addresses that are multiples of an element's size.
+
+    Parameters
+    ----------
+    products : Products
+    dtype : Dtype
+    device : int
+
+    Attributes
+    ----------
+    alone : Products
+        The products that need calls of their own.
+    """
+
+    def __init__(self, products: Products, dtype: Dtype, device: int):
+        self.dtype, self.device = dtype, device
+        products, is_served = _by_columns(_with_work(products), dtype.itemsize)
+        self.alone, table = products.take(~is_served), Table()
+        self._launches = list(_launches(products.take(is_served), dtype, device, table))
+        self._table = table.bytes()
+        self._kernels: list[launch.Kernel] | None = None
+
+    def run(self, pointers: np.ndarray, stream: int) -> None:
+        """Enqueue the products with the arrays of the call at `pointers`; the device's context is current."""
+        for i in range(len(self.alone.alpha)):
+            _run_alone(self.alone, i, self.dtype, self.device, stream)
+        if not self._launches:
+            return
+        if self._kernels is None:
+            compile_ahead.ensure_compiled([each.source for each in self._launches], self.device)
+            self._kernels = [launch.kernel(each.source, self.device) for each in self._launches]
+        table, origins = self._table.copy(), []
+        for each in self._launches:
+            at = pointers[each.places]
+            origins.append(int(at[0, 2]))
+            size = len(at) * ROW_WORDS * 4
+            rows = table[each.problems : each.problems + size].view(np.int64).reshape(len(at), -1)
+            rows[:, :3] = (at - origins[-1]) // self.dtype.real_size
+        room = workspace.take(table.nbytes, self.device, stream)
+        try:
+            tables.send(table, room.address, stream)
+            for kernel, each, origin in zip(self._kernels, self._launches, origins, strict=True):
+                parts = (room.address + at for at in (each.scalars, each.problems, each.owners))
+                kernel.launch((each.blocks, 1, 1), stream, (origin, *parts), (), ())
+        finally:
+            workspace.give(room)
 
 
 def _with_work(products: Products) -> Products:
     """Return the products that change something. Where A B counts for nothing, k is 0, so that neither is
     read, and alpha is a zero that leaves beta C as it is.
     """
-    a, b, c, alpha, beta = products
+    a, b, c, alpha, beta, places = products
     is_scaled = (alpha == 0) | (products.depths == 0)
-    has_work = (c.shapes > 0).all(axis=1) & ~(is_scaled & (beta == 1))
+    has_work = (c.rows > 0) & (c.cols > 0) & ~(is_scaled & (beta == 1))
+    if has_work.all() and not is_scaled.any():
+        return products
     nothing = [c._replace(shapes=c.shapes * kept) for kept in ([1, 0], [0, 1])]
     a, b = (x.replaced(is_scaled, other) for x, other in zip((a, b), nothing, strict=True))
     alpha = np.where(is_scaled, np.where(beta == 0, 0.0, -0.0), alpha)
-    return Products(a, b, c, alpha, beta).take(has_work)
+    places = np.where(is_scaled[:, None], places[:, 2:], places)
+    return Products(a, b, c, alpha, beta, places).take(has_work)
 
 
 def _by_columns(products: Products, itemsize: int) -> tuple[Products, np.ndarray]:
     """Return the products with each C by columns, transposed if need be, and those that the kernel serves."""
-    a, b, c, alpha, beta = products
-    everywhere = np.ones(len(alpha), bool)
-    flips = ~c.by_columns(itemsize)
+    a, b, c, alpha, beta, places = products
+    flips, everywhere = ~c.by_columns(itemsize), np.ones(len(alpha), bool)
     a, b, c = (x.transposed(flips) for x in (a, b, c))
     a, b = a.replaced(flips, b), b.replaced(flips, a)
+    places = np.where(flips[:, None], places[:, [1, 0, 2]], places)
     readable = [
         x.by_columns(itemsize) | x.transposed(everywhere).by_columns(itemsize) | (a.cols == 0) for x in (a, b)
     ]
-    return Products(a, b, c, alpha, beta), c.by_columns(itemsize) & readable[0] & readable[1]
+    products = Products(a, b, c, alpha, beta, places)
+    return products, c.by_columns(itemsize) & readable[0] & readable[1]
 
 
 def _run_alone(products: Products, i: int, dtype: Dtype, device: int, stream: int) -> None:
@@ -153,12 +199,11 @@ def _config(dtype: Dtype, layout: tuple[bool, bool], shapes: np.ndarray, device:
 
 
 def _launch(products: Products, config: GemmGrouped, conj: bool, table: Table) -> _Launch:
-    a, b, c, alpha, beta = products
-    facts, origin = config.dtype_facts, int(c.pointers[0])
+    a, b, c, alpha, beta, numbers = products
+    facts = config.dtype_facts
     blocks = config.blocks(c.rows, c.cols)
     rows = np.zeros((len(alpha), ROW_WORDS // 2), np.int64)
     for place, x in enumerate((a, b, c)):
-        rows[:, place] = (x.pointers - origin) // facts.real_size
         along = config.trans_a if x is a else config.trans_b if x is b else False
         rows[:, 3 + place] = x.strides[:, 0 if along else 1]
     words = rows.view(np.int32)
@@ -168,4 +213,4 @@ def _launch(products: Products, config: GemmGrouped, conj: bool, table: Table) -
     scalars = np.stack((alpha.real, alpha.imag, beta.real, beta.imag), 1).astype(facts.real)
     owners = np.repeat(np.arange(len(alpha), dtype=np.int32), blocks)
     places = table.add(scalars), table.add(rows), table.add(owners)
-    return _Launch(source(config, conj), len(owners), origin, *places)
+    return _Launch(source(config, conj), len(owners), *places, numbers)

@@ -20,7 +20,7 @@ from pyblasgpu.frontend import backend_status as host_backend
 from pyblasgpu.frontend.arrays import libraries
 from pyblasgpu.frontend.arrays.libraries import count_write
 from pyblasgpu.frontend.arrays.pytorch import torch_stream
-from pyblasgpu.frontend.calls import call_cache
+from pyblasgpu.frontend.calls import call_cache, kept_lists
 from pyblasgpu.frontend.engine_options import ambient_options
 from pyblasgpu.gpu import device
 from pyblasgpu.gpu.driver import DriverState
@@ -86,6 +86,7 @@ def fake(monkeypatch):
     call_cache.clear()
     yield fake_device.install(monkeypatch)
     call_cache.clear()
+    kept_lists.forget()
     host_backend.why_no_device.cache_clear()
 
 

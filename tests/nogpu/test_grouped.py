@@ -35,7 +35,7 @@ def call(space, made, **changes):
 
 @pytest.mark.parametrize("letter", DTYPES)
 def test_layouts_flags_and_scalars_of_each(letter, space):
-    for _ in range(2):  # a library's arrays are unknown to the first call
+    for _ in range(4):  # a library's arrays are unknown to the first call, and the third one is repeated
         made = grouped_cases.products(DTYPES[letter])
         for result, expected, out in zip(call(space, made), made.expected, made.options["out"]):
             np.testing.assert_array_equal(out, expected)
@@ -47,9 +47,10 @@ def test_new_results(space, rng):
     b = [rng.integers(-3, 4, (5, n)).astype("d") for n in (2, 9, 0)]
     b[0] = np.asfortranarray(b[0])
     a[0] = np.asfortranarray(a[0])
-    results = gemm_grouped(put(space, a), put(space, b), alpha=2, **space.options)
-    for result, x, y in zip(results, a, b):
-        np.testing.assert_array_equal(space.get(result), 2 * x @ y)
+    for _ in range(4):
+        results = gemm_grouped(put(space, a), put(space, b), alpha=2, **space.options)
+        for result, x, y in zip(results, a, b):
+            np.testing.assert_array_equal(space.get(result), 2 * x @ y)
     assert [space.get(result).flags.f_contiguous for result in results[:2]] == [True, True]
     assert not space.get(results[0]).flags.c_contiguous
     assert gemm_grouped([], [], beta=[], **space.options) == []
@@ -141,6 +142,10 @@ def test_outputs_share_no_memory(space):
     memory = np.zeros(64)
     square = memory[:16].reshape(4, 4)
     a, b = [np.ones((2, 2))] * 2, [np.ones((2, 2))] * 2
+    for _ in range(3):  # so that calls on such arrays are kept
+        gemm_grouped(
+            put(space, a), put(space, b), out=[space.put(np.zeros((2, 2))) for _ in "ab"], **space.options
+        )
     wrong = [
         (
             [memory[:4].reshape(2, 2), memory[3:7].reshape(2, 2)],
@@ -162,6 +167,45 @@ def test_outputs_share_no_memory(space):
     quarters = [square[:2, :2], square[:2, 2:]]
     gemm_grouped(put(space, a), put(space, b), out=put(space, quarters), **space.options)
     np.testing.assert_array_equal(memory[:16], [2.0] * 8 + [0.0] * 8)
+
+
+def test_blocks_of_one_array(card, monkeypatch):
+    """None is checked by itself, unless some meet."""
+    memory = np.zeros((60, 40))
+    grid = [memory[i : i + 20, j : j + 10] for i in (0, 20, 40) for j in (0, 10, 20, 30)]
+    strips = [memory[:, j : j + w] for j, w in ((0, 7), (7, 3), (30, 10))]
+    for blocks in (grid, [x.T for x in grid], strips):
+        a = [fake_device.Array(np.ones((len(x), 1))) for x in blocks]
+        b = [fake_device.Array(np.full((1, x.shape[1]), float(i))) for i, x in enumerate(blocks)]
+        out = [*map(fake_device.Array, blocks)]
+        gemm_grouped(a, b, out=out)
+        with monkeypatch.context() as patch:
+            patch.setattr("pyblasgpu.api.keyword.grouped.Call", None)
+            gemm_grouped(a, b, out=out)
+        assert [set(np.ravel(x)) for x in blocks] == [{i} for i in range(len(blocks))]
+    meeting = [memory[:, :7], memory[5:9, 6:8]]
+    with pytest.raises(OverlapError):
+        ones = (
+            [fake_device.Array(np.ones((len(x), 1))) for x in meeting],
+            [fake_device.Array(np.ones((1, x.shape[1]))) for x in meeting],
+        )
+        gemm_grouped(*ones, out=[*map(fake_device.Array, meeting)])
+
+
+def test_repeated_calls_check_addresses(card):
+    """Complex numbers at odd multiples of their parts are for no kernel of groups."""
+    memory = np.zeros(100, "F")
+    for shift in (0, 0, 0, 4, 0):
+        out = np.ndarray((2, 2), "F", memory.data, shift)
+        a = [fake_device.Array(np.full((2, 2), 1j, "F"))] * 2
+        outputs = [fake_device.Array(x) for x in (out, np.zeros((2, 2), "F"))]
+        gemm_grouped(a, a, out=outputs, alpha=1, beta=0)
+        np.testing.assert_array_equal(out, np.full((2, 2), -2))
+        memory[:] = 0
+    for value in (1, True, 2.5):
+        for _ in range(2):
+            (result,) = gemm_grouped(a[:1], a[:1], alpha=value)
+            np.testing.assert_array_equal(result.host, -2 * value)
 
 
 def test_one_launch_for_each_layout(card, monkeypatch):

@@ -12,12 +12,15 @@ from ...arguments import Array, Flag, Number, Stream
 from ...frontend.arrays.streams import contexts
 from ...frontend.calls.call import Call
 from ...frontend.calls.call_cache import ON_DEVICE
+from ...frontend.calls.kept_lists import KeptLists, find, keep, key_of
 from ...frontend.calls.ragged import (
+    are_by_columns,
     check_calls,
     check_matrices,
     checked_lists,
     columns,
     described,
+    facts_of,
     numbers_of,
     per_entry,
     quick_outputs,
@@ -113,23 +116,33 @@ class _Lists(NamedTuple):
 
 def _quick(name: str, lists: _Lists, stream: Any) -> list[Any] | None:
     """Check all arrays of a device at once and run; None, nothing done, where careful checks are needed."""
-    count, out = len(lists.a), lists.out
-    found = described((*lists.a, *lists.b, *(out or ())))
+    count, (left, right, out, *values) = len(lists.a), lists
+    facts = facts_of((*left, *right, *(out or ())))
+    key = facts and key_of(name, facts, values, out is None)
+    kept = find(key)
+    if facts and kept is not None:
+        results: list[Any] | None = kept.run(name, facts.pointers, out, stream)
+        if results is not None:
+            return results
+    found = described(facts)
     if found is None:
         return None
-    given, dtype, device, _ = found
-    a, b = (given.take(np.arange(start, start + count)) for start in (0, count))
+    a, b = (found.matrices.take(np.arange(start, start + count)) for start in (0, count))
     try:
-        left, right = with_op(a, lists.trans_a, name), with_op(b, lists.trans_b, name)
-        alpha, beta = numbers_of(lists.alpha, dtype, name), numbers_of(lists.beta, dtype, name)
+        op_a, op_b = with_op(a, lists.trans_a, name), with_op(b, lists.trans_b, name)
+        numbers = [numbers_of(each, found.dtype, name) for each in (lists.alpha, lists.beta)]
     except (TypeError, ValueError):  # whose entry a careful check names
         return None
-    if (left.cols != right.rows).any() or (out is None and beta.any()):
+    if (op_a.cols != op_b.rows).any() or (out is None and numbers[1].any()):
         return None
-    outputs = quick_outputs(name, found, (a, b), out, np.stack((left.rows, right.cols), 1), stream)
+    outputs = quick_outputs(name, found, (a, b), out, np.stack((op_a.rows, op_b.cols), 1), stream)
     if outputs is None:
         return None
-    _enqueue((left, right, outputs.matrices), (alpha, beta), dtype, device, outputs.stream)
+    new = None if out is not None else are_by_columns(a) & are_by_columns(b)
+    prepared = _enqueue((op_a, op_b, outputs.matrices), numbers, found.dtype, found.device, outputs.stream)
+    if not len(prepared.alone.alpha):
+        whole = Matrices.joined((a, b, outputs.matrices))
+        keep(key, KeptLists(prepared, whole, found, new), 3 * count)
     return outputs.results
 
 
@@ -139,11 +152,13 @@ def _enqueue(
     dtype: Dtype,
     device: int,
     stream: int,
-) -> None:
-    """Enqueue products of one dtype."""
+) -> Any:
+    """Enqueue products of one dtype; return what was prepared."""
     grouped = import_module("...ragged.products", __package__)
+    prepared = grouped.Prepared(grouped.Products.of(*matrices, *numbers), dtype, device)
     with contexts().current_context(device):
-        grouped.run(grouped.Products(*matrices, *numbers), dtype, device, stream)
+        prepared.run(np.concatenate([each.pointers for each in matrices]), stream)
+    return prepared
 
 
 def _careful(name: str, lists: _Lists, stream: Any, backend: str | None) -> list[Any]:

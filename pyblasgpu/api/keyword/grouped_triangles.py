@@ -24,6 +24,7 @@ from ...frontend.calls.ragged import (
     checked_lists,
     columns,
     described,
+    facts_of,
     numbers_of,
     per_entry,
     quick_outputs,
@@ -116,7 +117,7 @@ def _quick_solutions(
     stream: Any,
 ) -> list[Any] | None:
     """Check all arrays of a device at once and run; None, nothing done, where careful checks are needed."""
-    found = described((*a, *b, *(out or ())))
+    found = described(facts_of((*a, *b, *(out or ()))))
     if found is None:
         return None
     t, right = (found.matrices.take(np.arange(start, start + len(a))) for start in (0, len(a)))
@@ -259,7 +260,7 @@ def _quick_factors(
     name: str, a: Sequence[Any], out: Sequence[Any] | None, lower: Sequence[Any], stream: Any
 ) -> tuple[list[Any], DeviceIntegers] | None:
     """Check all arrays of a device at once and run; None, nothing done, where careful checks are needed."""
-    found = described((*a, *(out or ())))
+    found = described(facts_of((*a, *(out or ()))))
     if found is None:
         return None
     matrices = found.matrices.take(np.arange(len(a)))

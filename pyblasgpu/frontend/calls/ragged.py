@@ -14,6 +14,7 @@ import numpy as np
 from ...errors import OverlapError
 from ...operands import span
 from ...ragged.matrices import Matrices
+from ...ragged.spans import are_clear, are_injective
 from ...types import Dtype, Trans
 from ..arrays.any_array import Library, number, quick_library, stored_dtype
 from ..arrays.layouts import Layout, is_same, shares_memory
@@ -22,17 +23,18 @@ from .call import Call
 
 __all__ = [
     "Described",
+    "Facts",
     "Outputs",
     "are",
     "are_by_columns",
-    "are_clear",
-    "are_injective",
     "check_calls",
     "check_matrices",
     "checked_lists",
     "columns",
     "described",
+    "facts_of",
     "new_outputs",
+    "note_writes",
     "numbers_of",
     "per_entry",
     "quick_outputs",
@@ -87,13 +89,26 @@ def per_entry(name: str, argument: str, value: Any, count: int) -> Sequence[Any]
     return value
 
 
-def described(arrays: Sequence[Any]) -> Described | None:
-    """Return what is known of device arrays; None where a careful check is needed."""
+class Facts(NamedTuple):
+    """Facts of device arrays as their library has them, hashable, and their addresses."""
+
+    library: Library
+    facts: list[tuple[Any, ...]]
+    pointers: list[int]
+
+
+def facts_of(arrays: Sequence[Any]) -> Facts | None:
+    """Return the facts of device arrays of one type; None where these are unknown or of others."""
     library = quick_library(arrays[0])
-    description = None if library is None else library.read(tuple(arrays))
-    if library is None or description is None:
+    found = None if library is None else library.read(tuple(arrays))
+    return None if library is None or found is None else Facts(library, *found)
+
+
+def described(found: Facts | None) -> Described | None:
+    """Return what is known of device arrays; None where a careful check is needed."""
+    if found is None:
         return None
-    facts, pointers = description
+    library, facts, pointers = found
     shapes, strides, dtypes, devices, *lazily = zip(*facts, strict=True)
     dtype, count = stored_dtype(dtypes[0]), len(pointers)
     if dtype is None or dtypes.count(dtypes[0]) < count or devices.count(devices[0]) < count:
@@ -107,40 +122,6 @@ def described(arrays: Sequence[Any]) -> Described | None:
     conj = np.array(lazily[0], bool) if lazily else np.zeros(count, bool)
     matrices = Matrices(addresses, np.array(shapes, np.int64), steps // unit, conj)
     return Described(matrices, dtype, devices[0], library)
-
-
-def are_injective(matrices: Matrices) -> bool:
-    """Whether no two elements of a matrix share an address, as far as strides show."""
-    steps = np.abs(np.where(matrices.shapes > 1, matrices.strides, 1))
-    reaches = steps * (matrices.shapes - 1)
-    small = steps.argmin(axis=1)
-    rows = np.arange(len(small))
-    near, far, reach = steps[rows, small], steps[rows, 1 - small], reaches[rows, small]
-    apart = (near > 0) & ((far > reach) | (matrices.shapes <= 1).any(axis=1))
-    return bool((apart | (matrices.shapes == 0).any(axis=1)).all())
-
-
-def are_clear(outputs: Matrices, others: Sequence[Matrices], itemsize: int) -> bool:
-    """Whether the bytes between the first and the last of an output are in no other matrix."""
-    low, high = _spans(outputs, itemsize)
-    order = np.argsort(low)
-    low, high = low[order], high[order]
-    if (high[:-1] > low[1:]).any():
-        return False
-    for matrices in others:
-        first, last = _spans(matrices, itemsize)
-        before = np.searchsorted(low, last, "left") - 1  # the last output that begins before the end
-        if len(low) and ((before >= 0) & (high[before] > first)).any():
-            return False
-    return True
-
-
-def _spans(matrices: Matrices, itemsize: int) -> tuple[np.ndarray, np.ndarray]:
-    """First byte of each matrix that has elements, and the one past the last."""
-    some = matrices.take((matrices.shapes > 0).all(axis=1))
-    ends = some.strides * (some.shapes - 1)
-    low = some.pointers + np.minimum(ends, 0).sum(axis=1) * itemsize
-    return low, some.pointers + (np.maximum(ends, 0).sum(axis=1) + 1) * itemsize
 
 
 def check_calls(name: str, calls: Sequence[Call], in_place: str = "") -> None:
@@ -297,11 +278,16 @@ def quick_outputs(
     if out is None or target is None:
         by_columns = np.logical_and.reduce([are_by_columns(matrices) for matrices in inputs])
         return Outputs(*new_outputs(found, shapes, by_columns, stream), stream)
+    note_writes(library, out)
+    return Outputs(list(out), target, stream)
+
+
+def note_writes(library: Library, results: Sequence[Any]) -> None:
+    """Have a library that counts writes count those of results that have elements."""
     if library.counts_writes:
-        for result in out:
+        for result in results:
             if 0 not in result.shape:
                 library.written(result)
-    return Outputs(list(out), target, stream)
 
 
 def new_outputs(

@@ -1,0 +1,106 @@
+"""Checked calls on lists of matrices that are kept, to be repeated on arrays of the same layouts.
+
+A repeated call checks addresses alone, see `call_cache`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from ...ragged.matrices import Matrices
+from ...ragged.spans import are_apart, spans
+from ...types import Trans
+from ..arrays.streams import contexts, stream_of
+from .ragged import Described, Facts, new_outputs, note_writes
+
+__all__ = ["KeptLists", "find", "forget", "keep", "key_of"]
+
+
+class KeptLists:
+    """A checked call on lists of device arrays, but for their addresses.
+
+    Parameters
+    ----------
+    prepared : object
+        ``prepared.run(pointers, stream)`` enqueues the call with its arrays at `pointers`.
+    matrices : Matrices
+        Arrays of the call, the outputs last.
+    found : Described
+        Facts of the arrays that were passed.
+    new : numpy.ndarray, optional
+        Whether each output, where they are new, is by columns.
+    """
+
+    def __init__(self, prepared: Any, matrices: Matrices, found: Described, new: np.ndarray | None):
+        self._prepared, self._new = prepared, new
+        self._found = found._replace(matrices=matrices.take(slice(0)))  # nothing of the caller's
+        self._count = len(matrices.rows) // 3
+        self._shapes = matrices.shapes[-self._count :]
+        itemsize, has_elements = found.dtype.itemsize, np.asarray((matrices.shapes > 0).all(axis=1))
+        self.which = np.flatnonzero(has_elements)
+        low, high = spans(matrices._replace(pointers=0 * matrices.pointers), itemsize)
+        self._low, self._high = low, high
+        self._first_output = int(has_elements[: -self._count].sum())
+
+    def run(self, name: str, addresses: Sequence[int], out: Sequence[Any] | None, stream: Any) -> Any:
+        """Enqueue the call; None, nothing done, where it needs new checks."""
+        _, dtype, device, library = self._found
+        pointers = np.array(addresses, np.int64)
+        if (pointers % dtype.itemsize).any() or (out is not None and not self._are_apart(pointers)):
+            return None
+        stream = library.current_stream(device) if stream is None else stream_of(device, stream, name)
+        if self._new is not None:
+            out, target = new_outputs(self._found, self._shapes, self._new, stream)
+            pointers = np.concatenate((pointers, target.pointers))
+        else:
+            note_writes(library, out or ())
+        with contexts().current_context(device):
+            self._prepared.run(pointers, stream)
+        return list(out or ())
+
+    def _are_apart(self, pointers: np.ndarray) -> bool:
+        at, first = pointers[self.which], self._first_output
+        low, high = at + self._low, at + self._high
+        return are_apart((low[first:], high[first:]), (low[:first], high[:first]))
+
+
+#: Calls that are kept, by all that they depend on but addresses, and the number of their matrices.
+_kept: dict[Any, KeptLists] = {}
+MOST_KEPT = 1 << 15  # matrices
+_PLAIN = (str, int, float, complex, bool, Trans)
+
+
+def key_of(name: str, found: Facts, values: Sequence[Sequence[Any]], *others: Any) -> tuple[Any, ...] | None:
+    """Return the key of a call; None where an argument may change."""
+    parts = []
+    for entries in values:
+        first = entries[0]
+        whole = [first] if all(value is first for value in entries) else entries
+        if any(type(value) not in _PLAIN for value in whole):
+            return None
+        parts.append(tuple([(type(value), value) for value in whole]))
+    generation = import_module("...dispatch.choose", __package__).generation()
+    return (name, generation, *others, *parts, *found.facts)
+
+
+def keep(key: tuple[Any, ...] | None, call: KeptLists, count: int) -> None:
+    """Keep a call on `count` matrices, unless they are many."""
+    if key is None or count > MOST_KEPT // 8:
+        return
+    if sum(len(kept.which) for kept in _kept.values()) + count > MOST_KEPT:
+        _kept.clear()
+    _kept[key] = call
+
+
+def find(key: tuple[Any, ...] | None) -> KeptLists | None:
+    """Return the call that is kept, if one is."""
+    return None if key is None else _kept.get(key)
+
+
+def forget() -> None:
+    """Keep none of the calls any longer."""
+    _kept.clear()
