@@ -106,7 +106,11 @@ def test_packing_and_small_triangles(letter, cc):
 @pytest.mark.parametrize("name", ["h200", "a100"])
 @pytest.mark.parametrize(
     "stem, letter",
-    [*product(["jacobi_eigh", "jacobi_svd", "gemm_grouped", "geqp3"], DTYPES), ("sytrf_panel", "z")],
+    [
+        *product(["jacobi_eigh", "jacobi_svd", "gemm_grouped"], DTYPES),
+        *product(["geqp3"], "sz"),
+        ("sytrf_panel", "z"),
+    ],
 )
 def test_kernels_of_all_sizes(stem, letter, name):
     device = known(name)

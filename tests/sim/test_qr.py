@@ -14,7 +14,7 @@ from pyblasgpu.kernels.factor.qr.geqrf_panel import GeqrfPanel
 from pyblasgpu.kernels.factor.qr.geqrf_tall import GeqrfTall
 from pyblasgpu.kernels.factor.qr.larft_leaf import LarftLeaf
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines.lapack import geqrf, orgqr, ormqr
+from pyblasgpu.routines.lapack import gels, geqrf, lq, orgqr, ormqr
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES, Side, Trans
 
@@ -53,7 +53,7 @@ def operand(array: np.ndarray) -> Operand:
 def run(routine, *arrays: np.ndarray, **flags) -> None:
     """Run a routine's launch list on NumPy arrays."""
     operands = [operand(array) for array in arrays]
-    launches = routine.launch_list(*operands, **flags)
+    launches = getattr(routine, "launch_list", routine)(*operands, **flags)
     launches.run([each.pointer for each in operands], 1.0, stream=0)
 
 
@@ -106,3 +106,19 @@ def test_products_with_q(letter, side, trans):
     op = q[0] if trans == "N" else q[0].conj().T
     expected = op @ given[0] if side == "L" else given[0] @ op
     np.testing.assert_allclose(c[0], expected, rtol=0, atol=200 * dtype.unit_roundoff)
+
+
+@pytest.mark.parametrize("letter, shape", [("d", (25, 19)), ("z", (19, 25))])
+def test_least_squares(letter, shape):
+    """By QR factors, and by LQ factors; those of a matrix of zeros have an info."""
+    dtype, (m, n), k = DTYPES[letter], shape, min(shape)
+    a = random(np.random.default_rng(m), letter, 2, m, n) + 2 * np.eye(m, n, dtype=dtype.name)
+    a[1] = 0
+    b = random(np.random.default_rng(n), letter, 2, max(m, n), 3)
+    x, expected = b.copy(), getattr(lapack, f"{letter}gels")(a[0], b[0])[1]
+    tau, info = np.zeros((2, k, 1), dtype.name), np.full((2, 1, 1), -1, dtype.name)
+    with small_panels(letter):
+        run(geqrf if m > n else lq.factors_launch_list, tau, a)
+        run(gels.solution_launch_list, info, tau, a, x, trans=Trans.NO)
+    np.testing.assert_allclose(x[0], expected, rtol=0, atol=1e4 * dtype.unit_roundoff)
+    assert info.view(np.int32).reshape(2, -1)[:, 0].tolist() == [0, 1]
