@@ -57,7 +57,7 @@ _documented = documenting(
     numpy.linalg.LinAlgError
         When the iteration does not converge, or a matrix of `b` is not positive definite.
     NotImplementedError
-        When device matrices are of an order for which there are no kernels.
+        When device matrices of a stack are of an order for which there are no kernels.
     ValueError
         When shapes, `type`, a subset or the driver do not fit, or Inf or NaN was found.
     """),

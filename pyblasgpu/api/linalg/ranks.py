@@ -45,8 +45,8 @@ _documented = documenting(
     numpy.linalg.LinAlgError
         When the iteration does not converge.
     NotImplementedError
-        When device matrices are larger than kernels of singular values or eigenvalues have them. Of full
-        rank, matrices of any size are served, by QR factors.
+        When device matrices of a stack are larger than kernels of singular values or eigenvalues have them.
+        Of full rank, stacks of any size are served, by QR factors.
     """),
     LINALG,
 )
@@ -206,11 +206,11 @@ def matrix_rank(
         atol = _along(name, "tol", arrays, 0.0 if tol is None else tol)
         rtol = _along(name, "rtol", arrays, relative if tol is None else 0.0)
         try:
-            sizes = _sizes(name, arrays, matrix, is_hermitian)
+            sizes = _sizes(name, arrays, matrix, is_hermitian, divides=False)
         except NotImplementedError:
-            if is_hermitian or FullRank.of(arrays, arrays.cast(matrix), atol, rtol) is None:
-                raise
-            return arrays.returned(_ranks(arrays, matrix))
+            if not is_hermitian and FullRank.of(arrays, arrays.cast(matrix), atol, rtol):
+                return arrays.returned(_ranks(arrays, matrix))
+            sizes = _sizes(name, arrays, matrix, is_hermitian)
         largest = xp.max(sizes, axis=-1, keepdims=True) if min(m, n) else 0
         return arrays.returned(xp.sum(xp.astype(sizes > largest * rtol + atol, xp.int64), axis=-1))
 
@@ -306,16 +306,14 @@ def _triplets_or_factors(
     driver: str = "gesdd",
     overwrite: bool = False,
 ) -> Any:
-    """Singular vectors and values; of device matrices that are too large for them and have full rank, QR
+    """Singular vectors and values; of device matrices that kernels do not have and that have full rank, QR
     factors.
     """
+    how = name, arrays, matrix, full, True, driver, overwrite
     try:
-        return singular_triplets(name, arrays, matrix, full, True, driver, overwrite)
+        return singular_triplets(*how, divides=False)
     except NotImplementedError:
-        found = FullRank.of(arrays, matrix, atol, rtol)
-        if found is None:
-            raise
-        return found
+        return FullRank.of(arrays, matrix, atol, rtol) or singular_triplets(*how)
 
 
 def _basis(
@@ -357,11 +355,11 @@ def _ranks(arrays: Arrays, matrix: Any) -> Any:
     return arrays.from_host(np.full(tuple(matrix.shape[:-2]), min(matrix.shape[-2:]), np.int64))
 
 
-def _sizes(name: str, arrays: Arrays, matrix: Any, is_hermitian: bool) -> Any:
-    """The singular values of matrices."""
+def _sizes(name: str, arrays: Arrays, matrix: Any, is_hermitian: bool, divides: bool = True) -> Any:
+    """The singular values of matrices, see `singular_triplets`."""
     matrix = arrays.cast(matrix)
     if not is_hermitian:
-        return singular_triplets(name, arrays, matrix, with_vectors=False)[1]
+        return singular_triplets(name, arrays, matrix, with_vectors=False, divides=divides)[1]
     square_order(name, "A", matrix)
     return arrays.xp.abs(eigenpairs(name, arrays, matrix, True, with_vectors=False)[0])
 

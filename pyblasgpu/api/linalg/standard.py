@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -9,9 +10,13 @@ from numpy.linalg import LinAlgError
 
 from ...cpu.scipy.level3 import at_elements
 from ...cpu.scipy.stacks import over_stacks, scipys_linalg
+from ...frontend.calls.lazy_routines import routine_module
 from ..lapack.eigen import eigen_of_host_stack, eigen_on_device
 from ..lapack.singular import svd_of_host_stack, svd_on_device
 from .arrays import Arrays
+from .polar_division import divided_triplets
+from .spectral_division import divided_eigenpairs
+from .structures import mirrored
 
 __all__ = ["eigenpairs", "matrix_or_stack", "of_scipy", "singular_triplets", "square_order"]
 
@@ -60,17 +65,35 @@ def eigenpairs(
     Raises
     ------
     NotImplementedError
-        When device matrices are larger than kernels have them.
+        When device matrices of a stack are larger than kernels have them.
+    LinAlgError
+        When the iteration fails.
     """
 
     if not arrays.library.host:
-        values, vectors, _ = eigen_on_device(name, arrays.dtype, matrix, low, with_vectors)
-        return values, vectors if with_vectors else None
+        return _eigenpairs_on_device(name, arrays, matrix, low, with_vectors)
     found = eigen_of_host_stack(name, arrays.dtype, matrix, low, with_vectors)
     if found is None:
         return _eigenpairs_on_host(matrix, low, with_vectors, driver)
     _raise_unconverged(name, found[-1])
     return found[0], found[1] if with_vectors else None
+
+
+def _eigenpairs_on_device(
+    name: str, arrays: Arrays, matrix: Any, low: bool, with_vectors: bool
+) -> tuple[Any, Any]:
+    """Eigenvalues and eigenvectors of device matrices; of one that kernels do not have by its division."""
+
+    def solve(each: Any, low: bool = True) -> tuple[Any, Any]:
+        values, vectors, _ = eigen_on_device(name, arrays.dtype, each, low, with_vectors)
+        return values, vectors if with_vectors else None
+
+    if len(matrix.shape) > 2:
+        return solve(matrix, low)
+    order = routine_module("lapack.syevd").max_order(arrays.dtype, arrays.device)
+    if matrix.shape[-1] <= order:
+        return solve(matrix, low)
+    return divided_eigenpairs(name, arrays, mirrored(arrays, matrix, low), order, with_vectors, solve)
 
 
 def _eigenpairs_on_host(
@@ -119,6 +142,7 @@ def singular_triplets(
     with_vectors: bool = True,
     driver: str = "gesdd",
     overwrite: bool = False,
+    divides: bool = True,
 ) -> tuple[Any, Any, Any]:
     """Left singular vectors, singular values, descending, and right vectors, conjugated, as rows.
 
@@ -137,11 +161,15 @@ def singular_triplets(
         LAPACK's routine, of host arrays.
     overwrite : bool, default False
         Whether one host matrix may be overwritten.
+    divides : bool, default True
+        Whether one device matrix that kernels do not have is divided.
 
     Raises
     ------
     NotImplementedError
-        When device matrices are larger than kernels have them.
+        When device matrices are larger than kernels have them, those of a stack or not divided.
+    LinAlgError
+        When the iteration fails.
     """
 
     def run(each: Any) -> tuple[Any, Any, Any]:
@@ -149,7 +177,7 @@ def singular_triplets(
         return found if with_vectors else (None, found, None)
 
     if not arrays.library.host:
-        return _triplets_on_device(name, arrays, matrix, full, with_vectors)
+        return _triplets_on_device(name, arrays, matrix, full, with_vectors, divides)
     found = svd_of_host_stack(name, arrays.dtype, matrix, full, with_vectors)
     if found is None and matrix.ndim > 2 and driver == "gesdd":  # by NumPy, which loops in C
         u, s, vh = (
@@ -166,10 +194,15 @@ def singular_triplets(
 
 
 def _triplets_on_device(
-    name: str, arrays: Arrays, matrix: Any, full: bool, with_vectors: bool
+    name: str, arrays: Arrays, matrix: Any, full: bool, with_vectors: bool, divides: bool
 ) -> tuple[Any, Any, Any]:
     """Singular values and vectors of device matrices, see `singular_triplets`."""
     *batch, m, n = matrix.shape
+    serves, kernel = routine_module("lapack.gesdd").serves, (m, n, arrays.dtype, arrays.device)
+    if m and n and divides and not batch and not serves(*kernel, vectors=with_vectors):
+        solve = partial(_eigenpairs_on_device, name, arrays, low=True, with_vectors=True)
+        u, s, vh = divided_triplets(arrays, matrix, full, solve)
+        return (u, s, vh) if with_vectors else (None, s, None)
     if m and n:
         u, s, vh, _ = svd_on_device(name, arrays.dtype, matrix, full, with_vectors)
         return (u, s, vh) if with_vectors else (None, s, None)

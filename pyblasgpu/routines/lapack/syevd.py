@@ -20,7 +20,7 @@ def refusal(name: str, what: str, dtype: Dtype, largest: int) -> str:
     """The text of an error: `what` names an argument that is larger than kernels have it."""
     return (
         f"{name}: {what}; eigenvalues of {dtype.name} are computed on a device to order {largest}, those of "
-        "larger matrices in host memory alone"
+        "one larger matrix by linalg.eigh"
     )
 
 

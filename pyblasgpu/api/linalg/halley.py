@@ -1,0 +1,131 @@
+"""Unitary polar factors by products and Cholesky factors alone; the sign function of Hermitian matrices.
+
+X := X (a I + b XᴴX)(I + c XᴴX)⁻¹ makes all singular values 1. The weights depend on a bound of the smallest
+one and end at 3, 1, 3 (QDWH; Nakatsukasa, Bai and Gygi, 2010). Where c is large, the inverse goes by the QR
+factors of [√c X; I], from two Cholesky factorizations in double precision; else by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..keyword.level3 import gemm
+from ..keyword.rank_k import herk, syrk
+from ..keyword.triangular import trsm
+from ..lapack import names as lapack
+from .arrays import Arrays
+from .checks import host_values
+from .structures import conjugate_transpose
+
+__all__ = ["LEAST", "Sign", "hermitian_part", "hermitian_sign", "norm_bound", "unitary_factor"]
+
+LEAST = 1e-8  # singular values, of the norm, for which the weights are made; smaller ones take more steps
+LARGE = 100.0  # c from which on one Cholesky factorization would lose digits (Nakatsukasa and Higham, 2013)
+
+
+class Sign(NamedTuple):
+    """The sign function of a Hermitian matrix.
+
+    Attributes
+    ----------
+    matrix : array, shape (n, n)
+    rank : int
+        Its eigenvalues that are 1.
+    defect : float
+        The sum of ``1 - w**2`` of its eigenvalues w: those that are neither 1 nor -1 yet; NaN where a
+        factorization failed.
+    """
+
+    matrix: Any
+    rank: int
+    defect: float
+
+
+def weights(least: float, precision: float) -> Iterator[tuple[float, float, float]]:
+    """Yield a, b, c until all singular values from `least` to 1 are 1 to `precision`."""
+    while 1 - least > precision:
+        squared = least * least
+        root = sqrt(1 + (4 * (1 - squared) / squared**2) ** (1 / 3))
+        a = root + sqrt(8 - 4 * (root * root - 1) + 8 * (2 - squared) / (squared * root)) / 2
+        b = (a - 1) ** 2 / 4
+        c = a + b - 1
+        yield a, b, c
+        least = min(least * (a + b * squared) / (1 + c * squared), 1.0)
+
+
+def norm_bound(arrays: Arrays, a: Any) -> float:
+    """A bound of the largest singular value: the Frobenius norm, or less."""
+    xp = arrays.xp
+    sizes = xp.abs(a)
+    by_sums = xp.sqrt(xp.max(xp.sum(sizes, axis=0)) * xp.max(xp.sum(sizes, axis=1)))
+    bounds = xp.stack([by_sums, xp.sqrt(xp.sum(sizes * sizes))])
+    return float(host_values(bounds).min())
+
+
+def hermitian_part(arrays: Arrays, x: Any) -> Any:
+    """(X + Xᴴ)/2."""
+    return (x + conjugate_transpose(arrays, x)) / 2
+
+
+def unitary_factor(arrays: Arrays, x: Any, is_hermitian: bool = False) -> Any:
+    """The unitary polar factor of a square matrix of a norm up to 1.
+
+    Of singular values below `LEAST` the factor has values below 1, for the same vectors.
+    """
+    xp = arrays.xp
+    narrow, wide = (getattr(xp, name) for name in (arrays.dtype.name, _double(arrays)))
+    for a, b, c in weights(LEAST, 10 * float(np.finfo(arrays.dtype.name).eps)):
+        if c > LARGE:
+            x = _by_qr(arrays, xp.astype(x, wide, copy=False), a, b, c)
+        else:
+            x = _by_cholesky(arrays, xp.astype(x, narrow, copy=False), a, b, c)
+        x = hermitian_part(arrays, x) if is_hermitian else x
+    return x
+
+
+def hermitian_sign(arrays: Arrays, x: Any) -> Sign:
+    """The sign function of a Hermitian matrix of a norm up to 1; eigenvalues near zero leave a defect."""
+    xp, n = arrays.xp, x.shape[-1]
+    x = unitary_factor(arrays, x, is_hermitian=True)
+    traces = xp.stack([xp.sum(xp.real(xp.linalg.diagonal(x))), xp.sum(xp.abs(x) ** 2)])
+    trace, squares = host_values(traces).tolist()
+    rank = round((n + trace) / 2) if abs(trace) <= n else 0  # not where it is NaN
+    return Sign(x, rank, abs(n - squares))
+
+
+def _double(arrays: Arrays) -> str:
+    return "complex128" if arrays.dtype.is_complex else "float64"
+
+
+def _identity(arrays: Arrays, like: Any) -> Any:
+    return arrays.xp.eye(like.shape[-1], dtype=like.dtype, **arrays.placement)
+
+
+def _gram(arrays: Arrays, x: Any, scale: float = 1.0) -> Any:
+    """The lower triangle of ``scale * XᴴX``."""
+    if arrays.dtype.is_complex:
+        return herk(x, alpha=scale, lower=True, trans="C")
+    return syrk(x, alpha=scale, lower=True, trans="T")
+
+
+def _by_cholesky(arrays: Arrays, x: Any, a: float, b: float, c: float) -> Any:
+    """One step by the Cholesky factor of I + c XᴴX."""
+    factor = lapack.potrf(_gram(arrays, x, c) + _identity(arrays, x), lower=True)[0]
+    solved = trsm(factor, x, alpha=a - b / c, side="R", lower=True, trans="C")
+    return (b / c) * x + trsm(factor, solved, side="R", lower=True)
+
+
+def _by_qr(arrays: Arrays, x: Any, a: float, b: float, c: float) -> Any:
+    """One step by orthonormal columns [Q1; Q2] of [√c X; I], which CholeskyQR2 makes."""
+    identity = _identity(arrays, x)
+    factor = lapack.potrf(_gram(arrays, x, c) + identity, lower=True)[0]
+    first = trsm(factor, x, alpha=sqrt(c), side="R", lower=True, trans="C")
+    second = trsm(factor, identity, side="R", lower=True, trans="C")
+    factor = lapack.potrf(_gram(arrays, first) + _gram(arrays, second), lower=True)[0]
+    first, second = (trsm(factor, q, side="R", lower=True, trans="C") for q in (first, second))
+    product = gemm(first, second, alpha=(a - b / c) / sqrt(c), trans_b="C")
+    return (b / c) * x + product

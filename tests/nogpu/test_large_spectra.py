@@ -1,0 +1,119 @@
+"""Eigenvalues and singular values of single device matrices that are larger than kernels have them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import fake_device
+import numpy as np
+import pytest
+from eigen_cases import KINDS, check_eigen, check_singular, hermitian
+from numpy.linalg import LinAlgError
+from spectra_cases import definite_of, host, same
+
+from pyblasgpu import linalg
+from pyblasgpu.api.linalg import spectral_division
+from pyblasgpu.api.linalg.arrays import taken
+from pyblasgpu.api.linalg.polar_division import divided_triplets
+from pyblasgpu.api.linalg.spectral_division import divided_eigenpairs
+from pyblasgpu.routines.lapack import gesdd, syevd
+from pyblasgpu.types import DTYPES
+
+LARGEST = 24  # order of matrices that kernels have here
+
+
+@pytest.fixture
+def device(fake, monkeypatch):
+    """A device with kernels for small orders alone."""
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
+    monkeypatch.setattr(syevd, "max_order", lambda dtype, device: LARGEST)
+    monkeypatch.setattr(gesdd, "serves", lambda m, n, *_, **options: min(m, n) <= LARGEST)
+
+
+def eigenpairs(a: np.ndarray, with_vectors: bool = True) -> Any:
+    arrays = taken("eigh", {"a": a})
+    return divided_eigenpairs("eigh", arrays, a, LARGEST, with_vectors, np.linalg.eigh)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_eigenvalues_and_vectors(kind, letter):
+    a = hermitian(kind, letter, 70)
+    w, v = eigenpairs(a)
+    check_eigen(a, w, v)
+    assert w.dtype == a.real.dtype and v.dtype == a.dtype
+    check_eigen(a, eigenpairs(a, with_vectors=False)[0])
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape", [(60, 60), (70, 45), (45, 70)])
+@pytest.mark.parametrize("kind", ["random", "geometric", "two clusters", "one", "zero", "graded", "huge"])
+def test_singular_values_and_vectors(kind, shape, letter):
+    m, n = shape
+    a = hermitian(kind, letter, max(m, n))[::-1][:m, :n]
+    for full in (False, True):
+        u, s, vh = divided_triplets(taken("svd", {"a": a}), a, full, eigenpairs)
+        k = min(shape)
+        assert (u.shape, s.shape, vh.shape) == ((m, m if full else k), (k,), (n if full else k, n))
+        check_singular(a, s, u, vh)
+
+
+@pytest.mark.parametrize("letter, low", [("s", True), ("z", False)])
+def test_one_triangle_of_a_device_matrix_is_read(device, letter, low):
+    a = hermitian("random", letter, 40)
+    other = np.tri(len(a), k=-1, dtype=bool)
+    given = fake_device.Array(np.where(other.T if low else other, np.nan, a).astype(a.dtype))
+    w, v = map(host, linalg.eigh(given, lower=low, check_finite=False))
+    check_eigen(a, w, v)
+    check_eigen(a, host(linalg.eigvalsh(given, lower=low, check_finite=False)))
+
+
+def test_singular_values_of_a_device_matrix(device):
+    a = hermitian("random", "c", 50)[:, :40]
+    u, s, vh = map(host, linalg.svd(fake_device.Array(a)))
+    check_singular(a, s, u, vh)
+    check_singular(a, host(linalg.svdvals(fake_device.Array(a))))
+
+
+def test_an_odd_spectrum_in_the_middle():
+    """The first shift is an eigenvalue, next to which a sign function does not converge."""
+    n = 61
+    a = np.diag(np.r_[-np.ones(n // 2), 0, np.ones(n // 2)])
+    q = np.linalg.qr(np.random.default_rng(1).standard_normal((n, n)))[0]
+    a = q @ a @ q.T
+    a = (a + a.T) / 2
+    check_eigen(a, *eigenpairs(a))
+
+
+def test_what_is_not_finite_is_nan(device):
+    a = hermitian("random", "d", 40)
+    a[3, 3] = np.inf
+    w, v = map(host, linalg.eigh(fake_device.Array(a), check_finite=False))
+    assert np.isnan(w).all() and np.isnan(v).all() and v.shape == a.shape
+    for each in map(host, linalg.svd(fake_device.Array(a), check_finite=False)):
+        assert np.isnan(each).any()
+
+
+def test_functions_of_spectra_take_them(device):
+    a, b = hermitian("random", "z", 40), definite_of("z", 40)
+    on_device = fake_device.Array(a), fake_device.Array(b)
+    same(host(linalg.eigvalsh(*on_device)), linalg.eigvalsh(a, b), 1e4)
+    same(host(linalg.pinvh(on_device[0])), linalg.pinvh(a), 1e5)
+    same(host(linalg.sqrtm(on_device[1], hermitian=True)), linalg.sqrtm(b), 1e4)
+    assert host(linalg.eigvalsh(on_device[0], subset_by_index=(3, 5))).shape == (3,)
+    low = a[:, :30] @ a[:30, :]
+    assert host(linalg.matrix_rank(fake_device.Array(low))) == 30
+    same(host(linalg.pinv(fake_device.Array(low))), linalg.pinv(low), 1e7)
+    same(host(linalg.cond(on_device[1])), linalg.cond(b), 1e5)
+
+
+def test_stacks_are_refused(device):
+    for name in ("eigh", "svd"):
+        with pytest.raises(NotImplementedError, match=rf"^{name}: a has shape \(2, 30, 30\)"):
+            getattr(linalg, name)(fake_device.Array(np.zeros((2, 30, 30))))
+
+
+def test_what_no_shift_divides(monkeypatch):
+    monkeypatch.setattr(spectral_division, "shifts", lambda diagonal: iter((100.0, -100.0)))
+    with pytest.raises(LinAlgError, match=r"^eigh: the eigenvalues of a block of order 40 did not converge"):
+        eigenpairs(hermitian("random", "d", 40))
