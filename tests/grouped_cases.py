@@ -65,7 +65,10 @@ def products(dtype: Dtype, sizes: tuple[tuple[int, int, int], ...] = SIZES) -> P
         )
         shapes = (k, m) if trans_a != "N" else (m, k), (n, k) if trans_b != "N" else (k, n), (m, n)
         orders = "CF"[i % 2], "CF"[i // 2 % 2], "FC"[i // 3 % 2]
-        a, b, c = (arena.take(integers(rng, *each, dtype), order) for *each, order in zip(shapes, orders))
+        a, b, c = (
+            arena.take(integers(rng, shape, dtype), order)
+            for shape, order in zip(shapes, orders, strict=True)
+        )
         made.a.append(a)
         made.b.append(b)
         product = op(a, trans_a) @ op(b, trans_b)
