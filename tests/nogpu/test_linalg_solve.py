@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from pyblasgpu import linalg
 
 LETTERS = "fdFD"
+RELEASE = tuple(map(int, scipy.__version__.split(".")[:2]))
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +43,7 @@ def close(actual, expected, strict=True):
     np.testing.assert_allclose(actual, expected, tolerance, tolerance, strict=strict)
 
 
-NAMES = ["cholesky", "cho_factor", "cho_solve", "lu_factor", "lu_solve", "lu", "solve", "inv", "det"]
+NAMES = ["cholesky", "cho_factor", "cho_solve", "lu_factor", "lu_solve", "lu", "ldl", "solve", "inv", "det"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -281,6 +282,23 @@ def test_a_structure_that_is_looked_for(keep):
 def test_an_indefinite_matrix_is_solved_without_being_asked():
     a = np.array([[1.0, 2.0], [2.0, 1.0]])
     close(linalg.solve(a, np.ones(2)), scipy.linalg.solve(a, np.ones(2)))
+
+
+@pytest.mark.skipif(RELEASE < (1, 17), reason="which took LU factors of them")
+@pytest.mark.parametrize("structure", [None, "sym", "her"])
+@pytest.mark.parametrize("dtype", LETTERS)
+def test_indefinite_matrices_have_scipys_factors(structure, dtype):
+    """To the last bit, where LU factors have other roundings."""
+    a = matrix((7, 7), dtype)
+    a, b = a + (a.T if structure == "sym" else a.conj().T), matrix((7, 2), dtype, 1)
+    for lower in (False, True):
+        expected = scipy.linalg.solve(a, b, lower=lower, assume_a=structure)
+        np.testing.assert_array_equal(linalg.solve(a, b, lower=lower, assume_a=structure), expected)
+        if structure is not None:
+            inverse = scipy.linalg.inv(a, lower=lower, assume_a=structure)
+            np.testing.assert_array_equal(linalg.inv(a, lower=lower, assume_a=structure), inverse)
+    if dtype in "FD" and structure == "sym":
+        np.testing.assert_array_equal(linalg.solve(a, b), scipy.linalg.solve(a, b))
 
 
 # ------------------------------------------------------------------------------------------------- errors

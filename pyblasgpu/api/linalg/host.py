@@ -30,6 +30,7 @@ from .condition import estimate_inverse_norms
 
 __all__ = [
     "InverseNorms",
+    "copied",
     "invert_definite",
     "invert_general",
     "orthogonal_from",
@@ -60,7 +61,7 @@ def solve_general(
         return np.ascontiguousarray(x), info
 
     def cpu(piv: np.ndarray, info: np.ndarray, matrix: np.ndarray, right: np.ndarray) -> None:
-        factors = matrix if in_place else _copied(matrix, right)
+        factors = matrix if in_place else copied(matrix, right)
         with AfterOverwriting(in_place):
             cpu_lu.getrf(piv, info, factors)
             inverse_norms.estimate(factors, "gecon")
@@ -96,7 +97,7 @@ def solve_definite(
             return np.ascontiguousarray(x), info
 
     def cpu(info: np.ndarray, matrix: np.ndarray, right: np.ndarray) -> None:
-        factor = matrix if in_place else _copied(matrix, right)
+        factor = matrix if in_place else copied(matrix, right)
         with AfterOverwriting(in_place):
             cpu_cholesky.potrf(info, factor, uplo, False)
             inverse_norms.estimate(factor, "pocon", uplo=b"L" if uplo is Uplo.LOWER else b"U")
@@ -173,13 +174,17 @@ class InverseNorms:
         self.wanted = wanted
         self.norms: list[float] = []
 
-    def estimate(self, factors: np.ndarray, name: str, **flags: Any) -> None:
+    def estimate(
+        self, factors: np.ndarray, name: str, pivots: np.ndarray | None = None, **flags: Any
+    ) -> None:
         """From factors in host memory, by SciPy's LAPACK."""
         if not self.wanted:
             return
         run = cpu_cholesky.lapack(name, factors.dtype)
-        for each in (factors,) if factors.ndim == 2 else factors.reshape(-1, *factors.shape[-2:]):
-            reciprocal = run(each, 1.0, **flags)[0]
+        matrices = (factors,) if factors.ndim == 2 else factors.reshape(-1, *factors.shape[-2:])
+        left = () if pivots is None else (pivots.reshape(len(matrices), -1),)
+        for each, *others in zip(matrices, *left, strict=True):
+            reciprocal = run(each, *others, 1.0, **flags)[0]
             self.norms.append(1 / reciprocal if reciprocal else inf)
 
     def on_device(self, factors: tuple[Any, ...], solver: Callable[..., Any]) -> Any:
@@ -290,7 +295,7 @@ def _own_matrices(a: np.ndarray) -> np.ndarray:
     return a.copy() if 0 in a.strides else a
 
 
-def _copied(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+def copied(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     """The matrices of `matrix`, one for each of `right`, to be overwritten."""
     (matrices,) = broadcast_matrices(right.shape[:-2], matrix)
     return np.array(matrices)

@@ -17,6 +17,7 @@ from .checks import check_values, is_checked, raise_singular
 from .condition import Conditions
 from .docs import documented
 from .host import invert_definite, invert_general
+from .host_symmetric import invert_symmetric, is_symmetric
 from .solve import matrix_solution
 from .structures import STRUCTURES, mirror, mirrored, square, with_both_triangles
 
@@ -112,6 +113,8 @@ def inverse_of(conditions: Conditions, structure: str, low: bool = False, overwr
         flags = structure, low, False, (overwrite and not arrays.library.host, True)
         return arrays.placed(matrix_solution(conditions, matrix, identity, *flags), out)
     is_definite = structure == "definite"
+    if is_symmetric(arrays, structure, matrix):
+        return _symmetric_inverse(conditions, matrix, structure == "hermitian", low, out)
     matrix = with_both_triangles(arrays, matrix, structure, low, out is not None)
     if conditions.wanted:
         norms = _definite_norms(conditions, matrix, low) if is_definite else conditions.norms(matrix)
@@ -124,6 +127,19 @@ def inverse_of(conditions: Conditions, structure: str, low: bool = False, overwr
     with AfterOverwriting(out is not None):
         if is_definite:
             inverse = _whole(arrays, inverse, low)
+        if conditions.wanted:
+            conditions.tell(norms, conditions.norms(inverse))
+        return inverse
+
+
+def _symmetric_inverse(conditions: Conditions, matrix: Any, hermitian: bool, low: bool, out: Any) -> Any:
+    """The inverse of host matrices by L D L^H factors."""
+    arrays, uplo = conditions.arrays, Uplo.LOWER if low else Uplo.UPPER
+    norms = conditions.norms(matrix, uplo)
+    inverse, info = invert_symmetric(matrix, uplo, hermitian and arrays.dtype.is_complex, out)
+    with AfterOverwriting(out is not None):
+        raise_singular(arrays, info)
+        mirror(inverse, low, hermitian)
         if conditions.wanted:
             conditions.tell(norms, conditions.norms(inverse))
         return inverse

@@ -25,6 +25,7 @@ from .checks import broadcast_batches, check_values, host_values, is_checked, ra
 from .condition import Conditions
 from .docs import documented
 from .host import InverseNorms, solve_definite, solve_general
+from .host_symmetric import is_symmetric, solve_symmetric
 from .structures import STRUCTURES, mirror, mirrored, square, structure_of, with_both_triangles
 from .triangular import solve_triangular, substituted
 
@@ -59,9 +60,9 @@ def solve(
     assume_a : str, optional
         The structure of `a`, by SciPy's names: 'positive definite' ('pos') by Cholesky factors, 'general'
         ('gen') by LU factors, 'upper triangular' and 'lower triangular' by substitution, 'diagonal' by
-        division; 'symmetric' ('sym') and 'hermitian' ('her') by LU factors of the whole matrix. 'tridiagonal'
-        and 'banded' are for host arrays, and are SciPy's. By default the structure of one host matrix is
-        looked for, and other arrays are general.
+        division; 'symmetric' ('sym') and 'hermitian' ('her') by L D L^H factors on the processor, and on a
+        device by LU factors of the whole matrix. 'tridiagonal' and 'banded' are for host arrays, and are
+        SciPy's. By default the structure of one host matrix is looked for, and other arrays are general.
     transposed : bool, default False
         Solve ``a.T x = b``; for real `a`.
     method : {'tensor'}, optional
@@ -240,7 +241,8 @@ def matrix_solution(
     matrix, right = broadcast_batches(arrays, matrix, arrays.cast(right))
     if 0 in right.shape:
         return arrays.xp.zeros_like(right)
-    if structure == "any":
+    is_whole = structure == "any"
+    if is_whole:
         structure = structure_of(arrays, matrix)
     if structure == "diagonal":
         diagonal = arrays.xp.linalg.diagonal(matrix)[..., None]
@@ -261,6 +263,10 @@ def matrix_solution(
         solution = _solution_if_definite(conditions, matrix, right, low, overwrite)
         if solution is not None:
             return solution
+        structure = "hermitian"
+    if is_symmetric(arrays, structure, matrix, right):
+        return _symmetric_solution(conditions, matrix, right, structure, low, overwrite)
+    structure = "general" if is_whole else structure
     in_place = arrays.output(matrix, overwrite[0], right) is not None
     matrix = with_both_triangles(arrays, matrix, structure, low, in_place)
     solution, info = _general_solution(conditions, matrix, right, swapped, overwrite)
@@ -341,6 +347,21 @@ def _definite_solution(
     factor, info = lapack.potrf(matrix, low, False, overwrite[0])
     conditions.tell_solver(norms, lambda x, _: lapack.potrs(factor, x, low)[0], factor)
     return lapack.potrs(factor, right, low, overwrite[1])[0], info
+
+
+def _symmetric_solution(
+    conditions: Conditions, matrix: Any, right: Any, structure: str, low: bool, overwrite: tuple[bool, bool]
+) -> Any:
+    """The solution of host matrices by L D L^H factors."""
+    arrays, uplo = conditions.arrays, Uplo.LOWER if low else Uplo.UPPER
+    norms, estimates = conditions.norms(matrix, uplo), InverseNorms(conditions.wanted)
+    hermitian = structure == "hermitian" and arrays.dtype.is_complex
+    out, in_place = _targets(arrays, matrix, right, overwrite)
+    stacks = _as_stacks(matrix), _as_stacks(right)
+    solution, info = solve_symmetric(*stacks, uplo, hermitian, out, estimates, in_place)
+    conditions.tell(norms, estimates.norms)
+    raise_singular(arrays, info)
+    return solution.reshape(right.shape)
 
 
 def _general_solution(

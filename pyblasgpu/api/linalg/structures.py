@@ -58,9 +58,10 @@ def structure_of(arrays: Arrays, matrix: Any) -> str:
         below, above = scipys_linalg("bandwidth")(matrix)
         if not below or not above:
             return "upper" if not below else "lower"
-    if low != high.conjugate() or not (matrix.diagonal().real > 0).all():
-        return "general"
-    return "perhaps definite" if scipys_linalg("ishermitian")(matrix) else "general"
+    if low == high.conjugate() and scipys_linalg("ishermitian")(matrix):
+        return "perhaps definite" if (matrix.diagonal().real > 0).all() else "hermitian"
+    is_complex = arrays.dtype.is_complex
+    return "symmetric" if is_complex and low == high and scipys_linalg("issymmetric")(matrix) else "general"
 
 
 def with_both_triangles(

@@ -1,0 +1,65 @@
+"""Systems and inverses of symmetric and Hermitian host matrices by L D L^H factors, on the processor.
+
+A device takes LU factors of the whole matrix: it has those sooner.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...cpu.scipy import ldl as cpu_ldl
+from ...frontend.calls.direct import order_on_processor
+from ...frontend.calls.factor_call import plain_integers
+from ...frontend.calls.factor_replay import ONE
+from ...types import Uplo
+from ..lapack.call import AfterOverwriting
+from .arrays import Arrays
+from .host import InverseNorms, copied
+
+__all__ = ["invert_symmetric", "is_symmetric", "solve_symmetric"]
+
+
+def is_symmetric(arrays: Arrays, structure: str, *matrices: Any) -> bool:
+    """Whether these are symmetric or Hermitian matrices, and right-hand sides, for the processor."""
+    if structure not in ("symmetric", "hermitian") or not arrays.library.host:
+        return False
+    order = order_on_processor(arrays.dtype.letter)
+    return all(max(matrix.shape[-2:]) < order for matrix in matrices)
+
+
+def solve_symmetric(
+    a: np.ndarray,
+    b: np.ndarray,
+    uplo: Uplo,
+    hermitian: bool,
+    out: Any,
+    inverse_norms: InverseNorms,
+    in_place: bool,
+) -> tuple[Any, Any]:
+    """x of a x = b, and info; `out` may be `b`, and with `in_place` the factors take the place of `a`."""
+    x, factors = np.array(b, order="C") if out is None else out, a if in_place else copied(a, b)
+    pivots, info = _integers(factors)
+    with AfterOverwriting(in_place):
+        cpu_ldl.sytrf(pivots, info, factors, uplo, hermitian)
+        name, lower = "hecon" if hermitian else "sycon", uplo is Uplo.LOWER
+        inverse_norms.estimate(factors, name, pivots, lower=lower)
+        cpu_ldl.sytrs(pivots, factors, x, uplo, hermitian)
+    return x, plain_integers(info, ONE)
+
+
+def invert_symmetric(a: np.ndarray, uplo: Uplo, hermitian: bool, out: Any) -> tuple[Any, Any]:
+    """A triangle of the inverse, and info; `out` may be `a`."""
+    inverse = np.array(a, order="C") if out is None else out
+    pivots, info = _integers(inverse)
+    with AfterOverwriting(out is not None):
+        cpu_ldl.sytrf(pivots, info, inverse, uplo, hermitian)
+        cpu_ldl.sytri(np.zeros_like(info), pivots, inverse, uplo, hermitian)
+    return inverse, plain_integers(info, ONE)
+
+
+def _integers(factors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Memory for pivots and info."""
+    *batch, n, _ = factors.shape
+    return np.zeros((*batch, n, 1), np.int32), np.zeros((*batch, 1, 1), np.int32)
