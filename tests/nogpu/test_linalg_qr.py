@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from unittest.mock import Mock
 
 import fake_device
 import numpy as np
@@ -11,6 +12,7 @@ import scipy.linalg
 from qr_cases import SETS, SHAPES, check_factors, matrix_of
 
 from pyblasgpu import linalg
+from pyblasgpu.api.lapack import names
 from pyblasgpu.types import DTYPES
 
 MODES = ["full", "economic", "r", "raw"]
@@ -338,6 +340,27 @@ def test_least_squares_on_a_device(fake, letter, shape, columns):
         for one, other in zip(hosts((x, residues)), theirs[:2], strict=True):
             assert one.shape == other.shape and one.dtype == other.dtype
             np.testing.assert_allclose(one, other, rtol=1e-3 if letter in "sc" else 1e-11, atol=1e-6)
+
+
+@pytest.mark.parametrize("letter", "dc")
+@pytest.mark.parametrize("shape", [(40, 3), (2, 30, 5)])
+def test_pivots_of_tall_matrices_on_a_device(fake, monkeypatch, letter, shape):
+    """They are those of R, and the factors those of the whole matrix but for signs."""
+    monkeypatch.setattr("pyblasgpu.api.linalg.qr.LEAST_ROWS", 30)
+    called = Mock(wraps=names.geqp3)
+    monkeypatch.setattr(names, "geqp3", called)
+    a, b = matrix_of("random", letter, *shape), matrix_of("random", letter, shape[-2], 2, seed=6)
+    put = fake_device.Array(a.copy())
+    q, r, p = hosts(linalg.qr(put, mode="economic", pivoting=True))
+    np.testing.assert_array_equal(p, linalg.qr(a, mode="r", pivoting=True)[-1])
+    check_factors(np.take_along_axis(a, p[..., None, :], -1), q, r)
+    a[..., 1] = a[..., 0]
+    x, _, ranks, _ = linalg.lstsq(fake_device.Array(a), fake_device.Array(b), 1e-3, lapack_driver="gelsy")
+    theirs = linalg.lstsq(a, b, 1e-3, lapack_driver="gelsy")
+    assert np.array_equal(ranks, theirs[2]) and (np.asarray(ranks) == shape[-1] - 1).all()
+    np.testing.assert_allclose(x.host, theirs[0], rtol=0, atol=1e4 * np.finfo(a.dtype).eps)
+    (m, n), rows = shape[-2:], [each.args[0].shape[-2] for each in called.call_args_list]
+    assert rows == [n, m, n]  # the second one on the host
 
 
 @pytest.mark.parametrize("letter", "dc")

@@ -13,6 +13,7 @@ import numpy as np
 from ..lapack import names as lapack
 from .arrays import Arrays
 from .checks import host_values
+from .qr import factors_first
 from .triangular import solve_triangular
 
 __all__ = ["by_pivots"]
@@ -30,6 +31,10 @@ def by_pivots(arrays: Arrays, a: Any, b: Any, cond: float | None) -> tuple[Any, 
         The reciprocal of the largest condition, by default the precision of the dtype.
     """
     *batch, m, n = a.shape
+    if factors_first(arrays, m, n):
+        factors, tau, _, _ = lapack.geqrf(a)
+        y, _, _ = lapack.ormqr("L", "C", factors, tau, b)
+        return by_pivots(arrays, arrays.xp.triu(factors[..., :n, :]), y[..., :n, :], cond)
     least, relative = min(m, n), float(np.finfo(arrays.dtype.name).eps) if cond is None else float(cond)
     factors, columns, tau, _, _ = lapack.geqp3(a)
     triangles = host_values(factors[..., :least, :least])

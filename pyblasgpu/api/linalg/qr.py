@@ -18,7 +18,7 @@ from .cholesky_qr import cholesky_qr, is_tall
 from .docs import LINALG
 from .host import orthogonal_from, reflectors_of
 
-__all__ = ["orthogonal_of", "qr", "qr_multiply"]
+__all__ = ["factors_first", "orthogonal_of", "qr", "qr_multiply"]
 
 _documented = documenting(
     Shared("""
@@ -31,6 +31,7 @@ _documented = documenting(
     """),
     LINALG,
 )
+SHARE, LEAST_ROWS = 4, 1024  # rows for each column, and in all, of matrices whose R is pivoted alone
 #: By the names of SciPy and NumPy.
 _MODES = {
     "full": "full",
@@ -120,8 +121,10 @@ def qr(
         lwork = checked_workspace(name, lwork, matrix.shape[-1] + pivoted)
         if tall and (found := cholesky_qr(arrays, arrays.cast(matrix))) is not None:
             return tuple(map(arrays.returned, found))
+        m, n = matrix.shape[-2:]
+        if kind == "economic" and pivoted and factors_first(arrays, m, n):
+            return tuple(map(arrays.returned, _of_triangle(arrays, matrix, overwrite)))
         factors, tau, columns = _factored(arrays, matrix, overwrite, pivoted, lwork)
-        m, n = factors.shape[-2:]
         reduced = kind in ("economic", "raw") and m > n
         r = _upper(arrays, factors[..., :n, :] if reduced else factors)
         if kind == "raw":
@@ -133,6 +136,22 @@ def qr(
         arrays.kept(*results, *columns)
         order = [_from_zero(arrays, each) for each in columns]
         return _as_called(kind, [arrays.returned(each) for each in (*results, *order)], matrix)
+
+
+def factors_first(arrays: Arrays, m: int, n: int) -> bool:
+    """Whether matrices have so many more rows than columns that a device interchanges those of R alone."""
+    return not arrays.library.host and n > 0 and m >= max(LEAST_ROWS, SHARE * n)
+
+
+def _of_triangle(arrays: Arrays, matrix: Any, overwrite: bool) -> tuple[Any, Any, Any]:
+    """Q, R and the order of columns of tall device matrices: pivots are chosen in R of QR factors without."""
+    *batch, m, n = matrix.shape
+    outer, scalars, _, _ = lapack.geqrf(arrays.cast(matrix), None, overwrite)
+    factors, columns, tau, _, _ = lapack.geqp3(_upper(arrays, outer[..., :n, :]))
+    r, q = _upper(arrays, factors), orthogonal_of(arrays, factors, tau, False)
+    below = arrays.xp.zeros((*batch, m - n, n), dtype=q.dtype, **arrays.placement)
+    q, _, _ = lapack.ormqr("L", "N", outer, scalars, arrays.xp.concat([q, below], axis=-2))
+    return q, r, _from_zero(arrays, columns)
 
 
 def _repeated(done: Repeated, a: Any) -> list[Any]:
