@@ -2,8 +2,8 @@
 
 ``python -m benchmarks.contest --out DIR [--letters sd] [--routines qr eigh svd ...] [--seconds 120]``
 prints milliseconds of a call, medians of CUDA events, on PyTorch tensors of normal numbers. `geqrf` gives
-LAPACK's factors, `qr` reduced Q and R, `svd` reduced U and V. Residuals and departures from orthogonality are
-in units of n u.
+LAPACK's factors, `qr` reduced Q and R, `svd` reduced U and V; `large_eigh` and `large_svd` are of one matrix.
+Residuals and departures from orthogonality are in units of n u.
 """
 
 from __future__ import annotations
@@ -38,12 +38,16 @@ SQUARES = (
 )
 TALL = ((100_000, 32), (1_000_000, 32), (1_000_000, 128))  # rows and columns
 SPECTRA = ((512, 3), (4096, 16), (4096, 32), (1024, 64), (500, 100), (128, 128), (64, 256))
-ROUTINES = ("geqrf", "qr", "cholesky", "eigh", "svd")
+ORDERS = (512, 1024, 2048, 4096, 8192)  # of one matrix
+LARGE = {"large_eigh": "eigh", "large_svd": "svd"}
+ROUTINES = ("geqrf", "qr", "cholesky", "eigh", "svd", *LARGE)
 FAULTY = 10.0  # residuals and departures beyond are wrong
 
 
 def shapes(routine: str, letter: str) -> list[tuple[int, int, int]]:
     """Batch, rows and columns of a routine's problems, of those of spectra that there are kernels for."""
+    if routine in LARGE:
+        return [(1, n, n) for n in ORDERS]
     if routine in ("eigh", "svd"):
         return [(count, n, n) for count, n in SPECTRA if _has_kernel(routine, letter, n)]
     tall = [] if routine == "cholesky" else [(1, m, n) for m, n in TALL]
@@ -119,8 +123,9 @@ def rows(options: Namespace) -> Rows:
     for routine in options.routines:
         for letter in options.letters:
             for shape in shapes(routine, letter):
-                a = problem(letter, routine, shape)
-                ours, theirs = calls(routine, a)
+                kind = LARGE.get(routine, routine)
+                a = problem(letter, kind, shape)
+                ours, theirs = calls(kind, a)
                 row: Row = {
                     "routine": routine,
                     "dtype": letter,
@@ -128,7 +133,7 @@ def rows(options: Namespace) -> Rows:
                     "m": shape[1],
                     "n": shape[2],
                 }
-                row.update(errors(routine, a, ours()))
+                row.update(errors(kind, a, ours()))
                 for name, call in (("ours_ms", ours), ("torch_ms", theirs)):
                     row[name] = 1e3 * median_seconds(call, device_clock(), repeats=options.repeats)
                 if not max(row["residual"], row.get("departure", 0.0)) <= FAULTY:

@@ -68,6 +68,16 @@ def test_one_triangle_of_a_device_matrix_is_read(device, letter, low):
     check_eigen(a, host(linalg.eigvalsh(given, lower=low, check_finite=False)))
 
 
+def test_a_stack_of_one(device):
+    a = hermitian("random", "d", 1, 1, 30)
+    w, v = map(host, linalg.eigh(fake_device.Array(a)))
+    assert w.shape == a.shape[:-1] and v.shape == a.shape
+    check_eigen(a, w, v)
+    u, s, vh = map(host, linalg.svd(fake_device.Array(a)))
+    assert u.shape == vh.shape == a.shape
+    check_singular(a, s, u, vh)
+
+
 def test_singular_values_of_a_device_matrix(device):
     a = hermitian("random", "c", 50)[:, :40]
     u, s, vh = map(host, linalg.svd(fake_device.Array(a)))

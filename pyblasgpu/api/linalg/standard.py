@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
@@ -82,18 +84,24 @@ def eigenpairs(
 def _eigenpairs_on_device(
     name: str, arrays: Arrays, matrix: Any, low: bool, with_vectors: bool
 ) -> tuple[Any, Any]:
-    """Eigenvalues and eigenvectors of device matrices; of one that kernels do not have by its division."""
+    """Eigenvalues and eigenvectors of device matrices; one that kernels do not have is divided."""
 
     def solve(each: Any, low: bool = True) -> tuple[Any, Any]:
         values, vectors, _ = eigen_on_device(name, arrays.dtype, each, low, with_vectors)
         return values, vectors if with_vectors else None
 
-    if len(matrix.shape) > 2:
-        return solve(matrix, low)
+    *batch, n, _ = matrix.shape
     order = routine_module("lapack.syevd").max_order(arrays.dtype, arrays.device)
-    if matrix.shape[-1] <= order:
+    if n <= order or prod(batch) != 1:
         return solve(matrix, low)
-    return divided_eigenpairs(name, arrays, mirrored(arrays, matrix, low), order, with_vectors, solve)
+    whole = mirrored(arrays, arrays.xp.reshape(matrix, (n, n)), low)
+    w, v = divided_eigenpairs(name, arrays, whole, order, with_vectors, solve)
+    return _stacked(arrays, batch, w), None if v is None else _stacked(arrays, batch, v)
+
+
+def _stacked(arrays: Arrays, batch: Sequence[int], result: Any) -> Any:
+    """The result of one matrix as that of a stack of one."""
+    return arrays.xp.reshape(result, (*batch, *result.shape)) if batch else result
 
 
 def _eigenpairs_on_host(
@@ -199,9 +207,10 @@ def _triplets_on_device(
     """Singular values and vectors of device matrices, see `singular_triplets`."""
     *batch, m, n = matrix.shape
     serves, kernel = routine_module("lapack.gesdd").serves, (m, n, arrays.dtype, arrays.device)
-    if m and n and divides and not batch and not serves(*kernel, vectors=with_vectors):
+    if m and n and divides and prod(batch) == 1 and not serves(*kernel, vectors=with_vectors):
         solve = partial(_eigenpairs_on_device, name, arrays, low=True, with_vectors=True)
-        u, s, vh = divided_triplets(arrays, matrix, full, solve)
+        found = divided_triplets(arrays, arrays.xp.reshape(matrix, (m, n)), full, solve)
+        u, s, vh = (_stacked(arrays, batch, each) for each in found)
         return (u, s, vh) if with_vectors else (None, s, None)
     if m and n:
         u, s, vh, _ = svd_on_device(name, arrays.dtype, matrix, full, with_vectors)
