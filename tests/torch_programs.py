@@ -56,6 +56,21 @@ def kalman_filter(device: str) -> Any:
     return likelihood, torch.autograd.grad(likelihood, transition)[0], state
 
 
+def aligned_clouds(device: str) -> Any:
+    """Rotations that align clouds of points, those whitened, and the gradient of what is left."""
+    torch.manual_seed(7)
+    clouds = torch.randn(2, 12, 30, 3, dtype=torch.float64).to(device).requires_grad_()
+    covariances = clouds.mT @ clouds / clouds.shape[-2]
+    values, axes = torch.linalg.eigh(covariances)
+    one, other = clouds @ (axes / values.sqrt()[..., None, :] @ axes.mT)
+    u, _, vh = torch.linalg.svd(one.mT @ other)
+    signs = torch.ones(12, 3, dtype=u.dtype, device=device)
+    signs[:, -1] = torch.linalg.det(u @ vh).detach()
+    rotations = u * signs[:, None, :] @ vh
+    distance = (one @ rotations - other).square().mean() + torch.linalg.pinv(one[:, :5]).square().sum()
+    return distance, rotations, torch.autograd.grad(distance, clouds)[0]
+
+
 def laplace_approximation(device: str) -> Any:
     """Mode of a logistic model by Newton's method, and the evidence by the determinant of its Hessian."""
     x, y = data(device)
@@ -155,5 +170,5 @@ def botorch_fit(device: str) -> Any:
 
 
 Program = Callable[[str], Any]
-PYTORCH: list[Program] = [multivariate_normal, kalman_filter, laplace_approximation]
+PYTORCH: list[Program] = [multivariate_normal, kalman_filter, laplace_approximation, aligned_clouds]
 GPYTORCH: list[Program] = [linear_operator, gpytorch_step, multitask, batched, botorch_fit]
