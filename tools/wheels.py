@@ -1,7 +1,8 @@
 """Wheels with the kernels built ahead: one with everything where it is small enough, else one each.
 
 ``python tools/wheels.py`` builds the archives that are not there yet, in ``build/kernels``, which takes an
-hour a core and architecture, and puts wheels into ``dist``.
+hour a core and architecture, and puts wheels into ``dist``. ``--check`` installs each into an environment of
+its own and counts the kernels that are found there.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from configparser import ConfigParser
 from pathlib import Path
 
 from pyblasgpu import __version__
@@ -45,6 +47,16 @@ install_requires =
 [options.package_data]
 {package} = *.kernels
 """
+#: Prints how many kernels of an architecture are found built ahead, and how many there are.
+COUNT = """\
+import sys
+from pyblasgpu.dispatch.catalogue import kernels
+from pyblasgpu.gpu.build.compile import is_built_ahead
+from pyblasgpu.gpu.device import known
+device = known(sys.argv[1])
+found = [is_built_ahead(source, device.cc) for source in kernels(device)]
+print(sum(found), len(found))
+"""
 PYPROJECT = """\
 [build-system]
 requires = ["setuptools>=77"]
@@ -63,16 +75,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     megabytes = sum(path.stat().st_size for path in found.values()) / 1e6
     with tempfile.TemporaryDirectory() as folder:
         together = megabytes <= options.limit
-        stages = [stage_everything(Path(folder) / "pyblasgpu", list(found.values()) if together else [])]
-        if not together:
-            stages += [stage_kernels(Path(folder) / name, name, path) for name, path in found.items()]
+        in_it, apart = (list(found.values()), {}) if together else ([], found)
+        stages = [stage_everything(Path(folder) / "pyblasgpu", in_it, list(apart))]
+        stages += [stage_kernels(Path(folder) / name, name, path) for name, path in apart.items()]
         for stage in stages:
             _build_wheel(stage, options.out)
-    return 0
+    for name, path in found.items():
+        print(f"{name}: {path.stat().st_size / 1e6:.1f} MB")
+    return check(options.out, options.arch) if options.check else 0
 
 
-def stage_everything(folder: Path, archives: Sequence[Path]) -> Path:
-    """The sources of a wheel of this package, `archives` in it."""
+def check(folder: Path, names: Sequence[str]) -> int:
+    """Install the wheels of a folder, and look for all kernels there; returns the exit code."""
+    is_whole = True
+    with tempfile.TemporaryDirectory() as home:
+        environment, python = Path(home) / "installed", Path(home) / "installed" / "bin" / "python"
+        subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
+        wheels = [str(path) for path in sorted(folder.glob("*.whl"))]
+        subprocess.run([str(python), "-m", "pip", "install", "--quiet", *wheels], check=True)
+        for name in names:
+            # away from the checkout, so that the wheels are what is imported
+            done = subprocess.run(
+                [str(python), "-c", COUNT, name], check=True, cwd=home, capture_output=True, text=True
+            )
+            found, count = map(int, done.stdout.split())
+            print(f"{name}: {found} of {count} kernels are found")
+            is_whole = is_whole and found == count
+    return 0 if is_whole else 1
+
+
+def stage_everything(folder: Path, archives: Sequence[Path], apart: Sequence[str] = ()) -> Path:
+    """The sources of a wheel of this package, `archives` in it; architectures that are `apart` are extras."""
     folder.mkdir(parents=True)
     for name in IN_THE_WHEEL:
         if (ROOT / name).is_dir():
@@ -82,12 +115,24 @@ def stage_everything(folder: Path, archives: Sequence[Path]) -> Path:
     for path in archives:
         (folder / "pyblasgpu" / "data").mkdir(exist_ok=True)
         shutil.copy(path, folder / "pyblasgpu" / "data")
+    if apart:
+        setup = ConfigParser(interpolation=None)
+        setup.read(folder / "setup.cfg")
+        for short in map(_short, apart):
+            setup["options.extras_require"][short] = f"\npyblasgpu-kernels-{short}=={__version__}"
+        with open(folder / "setup.cfg", "w") as file:
+            setup.write(file)
     return folder
+
+
+def _short(name: str) -> str:
+    """An architecture as names of packages have it."""
+    return name.replace("_", "")
 
 
 def stage_kernels(folder: Path, name: str, archive: Path) -> Path:
     """The sources of a wheel with the kernels of one architecture, 'sm_90'."""
-    short = name.replace("_", "")
+    short = _short(name)
     package = f"pyblasgpu_kernels_{short}"
     (folder / package).mkdir(parents=True)
     (folder / package / "__init__.py").write_text(f'"""Kernels of pyblasgpu for {name}, built ahead."""\n')
@@ -116,6 +161,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--limit", type=float, default=LIMIT_MB, help="MB that one wheel may have")
     parser.add_argument("--archives", type=Path, default=ROOT / "build" / "kernels")
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
+    parser.add_argument("--check", action="store_true", help="install the wheels and count their kernels")
     return parser
 
 

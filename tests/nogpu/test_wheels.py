@@ -6,6 +6,7 @@ import importlib
 import sys
 from configparser import ConfigParser
 from pathlib import Path
+from types import SimpleNamespace
 
 import fake_toolchain
 import pytest
@@ -58,6 +59,29 @@ def test_one_wheel_holds_the_archives_beside_the_package(wheels, built, tmp_path
     setup = ConfigParser()
     setup.read(stage / "setup.cfg")
     assert "data/*.kernels" in setup["options.package_data"]["pyblasgpu"]
+
+
+def test_architectures_of_other_wheels_are_extras(wheels, tmp_path):
+    stage = wheels.stage_everything(tmp_path / "stage", [], ["sm_90", "sm_120"])
+    setup = ConfigParser(interpolation=None)
+    setup.read(stage / "setup.cfg")
+    extras = setup["options.extras_require"]
+    assert extras["sm90"].strip() == f"pyblasgpu-kernels-sm90=={pyblasgpu.__version__}"
+    assert "sm120" in extras and "cu13" in extras
+
+
+@pytest.mark.parametrize(("found", "code"), [("7 7", 0), ("6 7", 1)])
+def test_installed_wheels_are_checked(wheels, tmp_path, monkeypatch, capsys, found, code):
+    commands = []
+    monkeypatch.setattr(
+        wheels.subprocess,
+        "run",
+        lambda command, **_: commands.append(command) or SimpleNamespace(stdout=found),
+    )
+    (tmp_path / "a.whl").touch()
+    assert wheels.check(tmp_path, ["sm_90"]) == code
+    assert "kernels are found" in capsys.readouterr().out
+    assert commands[1][-1] == str(tmp_path / "a.whl") and commands[2][-1] == "sm_90"
 
 
 @pytest.mark.parametrize(("limit", "count"), [(90.0, 1), (0.0, 2)])
