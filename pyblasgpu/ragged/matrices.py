@@ -26,12 +26,24 @@ class Matrices(NamedTuple):
         Rows and columns; row and column strides in elements.
     conj : numpy.ndarray of bool, shape (n,)
         Whether a matrix is meant conjugated.
+    numbers : numpy.ndarray of int64, shape (n,)
+        Their places among the arrays of a call.
     """
 
     pointers: np.ndarray
     shapes: np.ndarray
     strides: np.ndarray
     conj: np.ndarray
+    numbers: np.ndarray
+
+    @classmethod
+    def of(
+        cls, pointers: np.ndarray, shapes: np.ndarray, strides: np.ndarray, conj: np.ndarray | None = None
+    ) -> Matrices:
+        """Return matrices that are all arrays of a call, by default as they are stored."""
+        count = len(pointers)
+        conj = np.zeros(count, bool) if conj is None else conj
+        return cls(pointers, shapes, strides, conj, np.arange(count, dtype=np.int64))
 
     @property
     def rows(self) -> np.ndarray:
@@ -44,6 +56,10 @@ class Matrices(NamedTuple):
         """Columns of each."""
         cols: np.ndarray = self.shapes[:, 1]
         return cols
+
+    def numbered(self, first: int) -> Matrices:
+        """Return the matrices as arrays of a call from the `first` on."""
+        return self._replace(numbers=first + np.arange(len(self.numbers), dtype=np.int64))
 
     def take(self, which: Any) -> Matrices:
         """Return the matrices that an index or a mask selects."""

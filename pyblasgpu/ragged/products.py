@@ -38,8 +38,6 @@ class Products(NamedTuple):
     ----------
     a, b, c : Matrices
     alpha, beta : numpy.ndarray, shape (n,)
-    places : numpy.ndarray of int64, shape (n, 3)
-        The places of A, B and C among the arrays of the call.
     """
 
     a: Matrices
@@ -47,12 +45,12 @@ class Products(NamedTuple):
     c: Matrices
     alpha: np.ndarray
     beta: np.ndarray
-    places: np.ndarray
 
     @classmethod
     def of(cls, a: Matrices, b: Matrices, c: Matrices, alpha: np.ndarray, beta: np.ndarray) -> Products:
         """Return the products of a call whose arrays are those of all A, of all B, and of all C."""
-        return cls(a, b, c, alpha, beta, np.arange(3 * len(alpha), dtype=np.int64).reshape(3, -1).T)
+        a, b, c = (each.numbered(place * len(alpha)) for place, each in enumerate((a, b, c)))
+        return cls(a, b, c, alpha, beta)
 
     @property
     def depths(self) -> np.ndarray:
@@ -72,8 +70,8 @@ class _Launch(NamedTuple):
     ----------
     scalars, problems, owners : int
         Distances of its parts in the table.
-    places : numpy.ndarray of int64, shape (n, 3)
-        See `Products`.
+    numbers : numpy.ndarray of int64, shape (n, 3)
+        The places of A, B and C among the arrays of the call.
     """
 
     source: KernelSource
@@ -81,7 +79,7 @@ class _Launch(NamedTuple):
     scalars: int
     problems: int
     owners: int
-    places: np.ndarray
+    numbers: np.ndarray
 
 
 class Prepared:
@@ -95,22 +93,23 @@ class Prepared:
 
     Attributes
     ----------
-    alone : Products
-        The products that need calls of their own.
+    is_movable : bool
+        Whether it may run at other addresses: no product is a call of its own.
     """
 
     def __init__(self, products: Products, dtype: Dtype, device: int):
         self.dtype, self.device = dtype, device
         products, is_served = _by_columns(_with_work(products), dtype.itemsize)
-        self.alone, table = products.take(~is_served), Table()
+        self._alone, table = products.take(~is_served), Table()
+        self.is_movable = bool(is_served.all())
         self._launches = list(_launches(products.take(is_served), dtype, device, table))
         self._table = table.bytes()
         self._kernels: list[launch.Kernel] | None = None
 
     def run(self, pointers: np.ndarray, stream: int) -> None:
         """Enqueue the products with the arrays of the call at `pointers`; the device's context is current."""
-        for i in range(len(self.alone.alpha)):
-            _run_alone(self.alone, i, self.dtype, self.device, stream)
+        for i in range(len(self._alone.alpha)):
+            _run_alone(self._alone, i, self.dtype, self.device, stream)
         if not self._launches:
             return
         if self._kernels is None:
@@ -118,7 +117,7 @@ class Prepared:
             self._kernels = [launch.kernel(each.source, self.device) for each in self._launches]
         table, origins = self._table.copy(), []
         for each in self._launches:
-            at = pointers[each.places]
+            at = pointers[each.numbers]
             origins.append(int(at[0, 2]))
             size = len(at) * ROW_WORDS * 4
             rows = table[each.problems : each.problems + size].view(np.int64).reshape(len(at), -1)
@@ -137,7 +136,7 @@ def _with_work(products: Products) -> Products:
     """Return the products that change something. Where A B counts for nothing, k is 0, so that neither is
     read, and alpha is a zero that leaves beta C as it is.
     """
-    a, b, c, alpha, beta, places = products
+    a, b, c, alpha, beta = products
     is_scaled = (alpha == 0) | (products.depths == 0)
     has_work = (c.rows > 0) & (c.cols > 0) & ~(is_scaled & (beta == 1))
     if has_work.all() and not is_scaled.any():
@@ -145,22 +144,19 @@ def _with_work(products: Products) -> Products:
     nothing = [c._replace(shapes=c.shapes * kept) for kept in ([1, 0], [0, 1])]
     a, b = (x.replaced(is_scaled, other) for x, other in zip((a, b), nothing, strict=True))
     alpha = np.where(is_scaled, np.where(beta == 0, 0.0, -0.0), alpha)
-    places = np.where(is_scaled[:, None], places[:, 2:], places)
-    return Products(a, b, c, alpha, beta, places).take(has_work)
+    return Products(a, b, c, alpha, beta).take(has_work)
 
 
 def _by_columns(products: Products, itemsize: int) -> tuple[Products, np.ndarray]:
     """Return the products with each C by columns, transposed if need be, and those that the kernel serves."""
-    a, b, c, alpha, beta, places = products
+    a, b, c, alpha, beta = products
     flips, everywhere = ~c.by_columns(itemsize), np.ones(len(alpha), bool)
     a, b, c = (x.transposed(flips) for x in (a, b, c))
     a, b = a.replaced(flips, b), b.replaced(flips, a)
-    places = np.where(flips[:, None], places[:, [1, 0, 2]], places)
     readable = [
         x.by_columns(itemsize) | x.transposed(everywhere).by_columns(itemsize) | (a.cols == 0) for x in (a, b)
     ]
-    products = Products(a, b, c, alpha, beta, places)
-    return products, c.by_columns(itemsize) & readable[0] & readable[1]
+    return Products(a, b, c, alpha, beta), c.by_columns(itemsize) & readable[0] & readable[1]
 
 
 def _run_alone(products: Products, i: int, dtype: Dtype, device: int, stream: int) -> None:
@@ -199,7 +195,7 @@ def _config(dtype: Dtype, layout: tuple[bool, bool], shapes: np.ndarray, device:
 
 
 def _launch(products: Products, config: GemmGrouped, conj: bool, table: Table) -> _Launch:
-    a, b, c, alpha, beta, numbers = products
+    a, b, c, alpha, beta = products
     facts = config.dtype_facts
     blocks = config.blocks(c.rows, c.cols)
     rows = np.zeros((len(alpha), ROW_WORDS // 2), np.int64)
@@ -213,4 +209,5 @@ def _launch(products: Products, config: GemmGrouped, conj: bool, table: Table) -
     scalars = np.stack((alpha.real, alpha.imag, beta.real, beta.imag), 1).astype(facts.real)
     owners = np.repeat(np.arange(len(alpha), dtype=np.int32), blocks)
     places = table.add(scalars), table.add(rows), table.add(owners)
+    numbers = np.stack((a.numbers, b.numbers, c.numbers), 1)
     return _Launch(source(config, conj), len(owners), *places, numbers)

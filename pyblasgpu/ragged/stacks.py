@@ -13,7 +13,6 @@ import numpy as np
 
 from ..dispatch import leaf
 from ..gpu import launch, tables, workspace
-from ..gpu.build.compile import KernelSource
 from ..gpu.device import current
 from ..kernels import compile_ahead
 from ..kernels.common.problem_table import ROW_WORDS
@@ -22,7 +21,7 @@ from ..operands import Operand
 from ..types import Dtype
 from .matrices import Matrices, Table
 
-__all__ = ["LARGE", "MOST_BYTES", "Copies", "Stack", "Stage", "are_staged", "filled", "rounds"]
+__all__ = ["Compute", "LARGE", "MOST_BYTES", "Copies", "Stack", "Stage", "are_staged", "filled", "rounds"]
 
 LARGE = 512  # orders beyond are calls of their own: a copy of one would not fill them up with others
 MOST_BYTES = 256 << 20  # of stacks at a time
@@ -103,12 +102,30 @@ class Copies(NamedTuple):
     alpha: np.ndarray
 
 
+#: ``compute(address, stream)`` of a stage.
+Compute = Callable[[int, int], None]
+
+
 class _Launch(NamedTuple):
-    source: KernelSource
+    """A launch of copies but for addresses.
+
+    Attributes
+    ----------
+    is_back : bool
+        Whether its targets are outside the stage, else its sources.
+    numbers, distances : numpy.ndarray
+        Array of the call that each matrix outside is a part of, and its distance from that array's address.
+    scalars, rows, owners : int
+        Distances of its parts in the table.
+    """
+
+    is_back: bool
     blocks: int
-    sources: int | None  # None is the stage
-    targets: int | None
-    places: tuple[int, int, int]  # of scalars, problems and owners in the table
+    numbers: np.ndarray
+    distances: np.ndarray
+    scalars: int
+    rows: int
+    owners: int
 
 
 class Stage:
@@ -118,64 +135,76 @@ class Stage:
     ----------
     dtype : Dtype
     device : int
+    pointers : numpy.ndarray
+        Addresses of the arrays of a call, to which its matrices refer.
     """
 
-    def __init__(self, dtype: Dtype, device: int):
-        self.dtype, self.device, self.nbytes, self.address = dtype, device, 0, 0
+    def __init__(self, dtype: Dtype, device: int, pointers: np.ndarray):
+        self.dtype, self.device, self.nbytes = dtype, device, 0
         config: RaggedCopy = leaf.fixed(STEM, dtype.letter, current(device))
-        self._config, self._table = config, Table()
-        self._launches: list[list[_Launch]] = [[], []]
+        self._config, self._table, self._pointers = config, Table(), pointers
+        self._launches: list[_Launch] = []
+        self._bytes: np.ndarray | None = None
 
     def reserve(self, count: int, rows: int, cols: int) -> Matrices:
         """Return a place for a stack: dense matrices by columns."""
         size = rows * cols * self.dtype.itemsize
         start, self.nbytes = self.nbytes, -(-(self.nbytes + count * size) // _ALIGN) * _ALIGN
         pointers = start + size * np.arange(count, dtype=np.int64)
-        shapes, strides = (
-            np.tile(np.array(each, np.int64), (count, 1)) for each in ((rows, cols), (1, rows))
-        )
-        return Matrices(pointers, shapes, strides, np.zeros(count, bool))
+        extents, steps = (np.tile(np.array(x, np.int64), (count, 1)) for x in ((rows, cols), (1, rows)))
+        return Matrices.of(pointers, extents, steps)
 
-    def operand(self, stack: Matrices) -> Operand:
-        """Return a stack as an operand; the stage has its memory."""
+    def operand(self, stack: Matrices, address: int) -> Operand:
+        """Return a stack as an operand, in a stage that begins at an address."""
         one = stack.operand(0, self.dtype, self.device)
         size = one.rows * one.cols
-        return one._replace(pointer=self.address + one.pointer, batch=len(stack.rows), batch_stride=size)
+        return one._replace(pointer=address + one.pointer, batch=len(stack.rows), batch_stride=size)
 
-    def add(self, copies: Copies, is_back: bool, origin: int) -> None:
-        """Add copies into the stage, or back; pointers outside it are near `origin`."""
-        source_of, target_of, options, alpha = copies
-        sources, targets = (None, origin) if is_back else (origin, None)
-        blocks = self._config.blocks(target_of.rows, target_of.cols)
+    def add(self, copies: Copies, is_back: bool) -> None:
+        """Add copies into the stage, or back."""
+        pair, options, alpha = copies[:2], copies.options, copies.alpha
+        inside, outside = pair[1 - is_back], pair[is_back]
+        blocks = self._config.blocks(copies.target.rows, copies.target.cols)
         rows = np.zeros((len(options), ROW_WORDS // 2), np.int64)
-        for place, (x, start) in enumerate(((source_of, sources), (target_of, targets))):
-            rows[:, place] = (x.pointers - (start or 0)) // self.dtype.real_size
-            rows[:, 2 + 2 * place : 4 + 2 * place] = x.strides
+        rows[:, 1 - is_back] = inside.pointers // self.dtype.real_size
+        rows[:, 2:4], rows[:, 4:6] = copies.source.strides, copies.target.strides
         words = rows.view(np.int32)
-        words[:, 12:14], words[:, 14:16] = source_of.shapes, target_of.shapes
+        words[:, 12:14], words[:, 14:16] = copies.source.shapes, copies.target.shapes
         words[:, 16], words[:, 17] = np.cumsum(blocks) - blocks, options
         scalars = np.stack((alpha.real, alpha.imag), 1).astype(self.dtype.real)
         owners = np.repeat(np.arange(len(options), dtype=np.int32), blocks)
-        places = self._table.add(scalars), self._table.add(rows), self._table.add(owners)
-        self._launches[is_back].append(_Launch(source(self._config), len(owners), sources, targets, places))
+        parts = self._table.add(scalars), self._table.add(rows), self._table.add(owners)
+        distances = outside.pointers - self._pointers[outside.numbers]
+        self._launches.append(_Launch(is_back, len(owners), outside.numbers, distances, *parts))
 
-    def run(self, compute: Callable[[], None], stream: int) -> None:
-        """Enqueue the copies into the stage, what ``compute()`` enqueues, and the copies back."""
-        start = -(-self._table.nbytes // _ALIGN) * _ALIGN
-        compile_ahead.ensure_compiled([source(self._config)], self.device)
+    def run(self, compute: Compute, pointers: np.ndarray, stream: int) -> None:
+        """Enqueue the copies into the stage, what ``compute(address, stream)`` enqueues in a stage that
+        begins at an address, and the copies back; the arrays of the call are at `pointers`.
+        """
+        kernel_source = source(self._config)
+        if self._bytes is None:
+            compile_ahead.ensure_compiled([kernel_source], self.device)
+            self._bytes = self._table.bytes()
+        table, kernel = self._bytes.copy(), launch.kernel(kernel_source, self.device)
+        origins = [self._place(table, each, pointers) for each in self._launches]
+        start = -(-table.nbytes // _ALIGN) * _ALIGN
         room = workspace.take(start + self.nbytes, self.device, stream)
         try:
-            tables.send(self._table.bytes(), room.address, stream)
-            self.address = room.address + start
-            self._copy(self._launches[False], room.address, stream)
-            compute()
-            self._copy(self._launches[True], room.address, stream)
+            tables.send(table, room.address, stream)
+            address, is_computed = room.address + start, False
+            for each, origin in zip(self._launches, origins, strict=True):
+                if each.is_back and not is_computed:
+                    compute(address, stream)
+                    is_computed = True
+                matrices = (address, origin) if each.is_back else (origin, address)
+                parts = (room.address + at for at in (each.scalars, each.rows, each.owners))
+                kernel.launch((each.blocks, 1, 1), stream, (*matrices, *parts), (), ())
         finally:
             workspace.give(room)
 
-    def _copy(self, launches: list[_Launch], table: int, stream: int) -> None:
-        for each in launches:
-            matrices = (self.address if start is None else start for start in (each.sources, each.targets))
-            places = (table + at for at in each.places)
-            kernel = launch.kernel(each.source, self.device)
-            kernel.launch((each.blocks, 1, 1), stream, (*matrices, *places), (), ())
+    def _place(self, table: np.ndarray, each: _Launch, pointers: np.ndarray) -> int:
+        """Write distances of a launch's matrices outside into its table; return the address they begin at."""
+        at = pointers[each.numbers] + each.distances
+        rows = table[each.rows : each.rows + len(at) * ROW_WORDS * 4].view(np.int64).reshape(len(at), -1)
+        rows[:, int(each.is_back)] = (at - at[0]) // self.dtype.real_size
+        return int(at[0])

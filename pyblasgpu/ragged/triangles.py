@@ -15,12 +15,16 @@ from ..kernels.common.options import CONJUGATE, TRIANGLE, UNIT
 from ..operands import Operand
 from ..routines import copies
 from ..routines.lapack import potrf
+from ..routines.launch_list import LaunchList
 from ..routines.level3 import trsm
 from ..types import Diag, Dtype, Side, Uplo
 from .matrices import Matrices
-from .stacks import Copies, Stack, Stage, are_staged, filled, rounds
+from .stacks import Compute, Copies, Stack, Stage, are_staged, filled, rounds
 
-__all__ = ["Systems", "factor", "solve"]
+__all__ = ["PreparedFactors", "PreparedSystems", "Systems"]
+
+#: A stage, and the function that enqueues the routine on its stacks.
+_Staged = tuple[Stage, Compute]
 
 
 class Systems(NamedTuple):
@@ -41,6 +45,12 @@ class Systems(NamedTuple):
     is_unit: np.ndarray
     alpha: np.ndarray
 
+    @classmethod
+    def of(cls, t: Matrices, b: Matrices, x: Matrices, *others: np.ndarray) -> Systems:
+        """Return the systems of a call whose arrays are those of all T, of all B, and of all X."""
+        t, b, x = (each.numbered(place * len(t.rows)) for place, each in enumerate((t, b, x)))
+        return cls(t, b, x, *others)
+
     def from_left(self, is_right: np.ndarray) -> Systems:
         """Return systems X T = alpha B, where the mask says so, as T' X' = alpha B'."""
         t, b, x = (each.transposed(is_right) for each in self[:3])
@@ -59,20 +69,44 @@ class Systems(NamedTuple):
         return Systems(t.take(which), b.take(which), x.take(which), *(each[which] for each in others))
 
 
-def solve(systems: Systems, dtype: Dtype, device: int, stream: int) -> None:
-    """Enqueue the solutions; the context of their device is current. X may be B."""
-    systems = systems.lower(dtype.itemsize).take((systems.x.shapes > 0).all(axis=1))
-    are_zero = systems.alpha == 0
-    if are_zero.any():  # neither T nor B is read
-        counts = np.where(are_zero, 0, 1)[:, None]
-        t, b = (each._replace(shapes=each.shapes * counts) for each in systems[:2])
-        systems = systems._replace(t=t, b=b, alpha=np.where(are_zero, 1, systems.alpha))
-    staged = are_staged(systems.x.shapes, dtype.itemsize) | are_zero
-    for i in np.flatnonzero(~staged):
-        _solve_alone(systems, int(i), dtype, device, stream)
-    systems = systems.take(staged)
-    for stacks in rounds(systems.x.shapes, dtype.itemsize):
-        _solve_stacks(systems, stacks, dtype, device, stream)
+class PreparedSystems:
+    """Launches of solutions, at any addresses.
+
+    Parameters
+    ----------
+    systems : Systems
+        X may be B.
+    pointers : numpy.ndarray
+        Addresses of the arrays of the call.
+    dtype : Dtype
+    device : int
+
+    Attributes
+    ----------
+    is_movable : bool
+        Whether it may run at other addresses: no system is a call of its own.
+    """
+
+    def __init__(self, systems: Systems, pointers: np.ndarray, dtype: Dtype, device: int):
+        self.dtype, self.device = dtype, device
+        systems = systems.lower(dtype.itemsize).take((systems.x.shapes > 0).all(axis=1))
+        are_zero = systems.alpha == 0
+        if are_zero.any():  # neither T nor B is read
+            counts = np.where(are_zero, 0, 1)[:, None]
+            t, b = (each._replace(shapes=each.shapes * counts) for each in systems[:2])
+            systems = systems._replace(t=t, b=b, alpha=np.where(are_zero, 1, systems.alpha))
+        staged = are_staged(systems.x.shapes, dtype.itemsize) | are_zero
+        self.is_movable, self._alone = bool(staged.all()), systems.take(~staged)
+        systems = systems.take(staged)
+        groups = rounds(systems.x.shapes, dtype.itemsize)
+        self._stages = [_staged_systems(systems, stacks, Stage(dtype, device, pointers)) for stacks in groups]
+
+    def run(self, pointers: np.ndarray, stream: int) -> None:
+        """Enqueue the solutions with the arrays of the call at `pointers`, in the device's context."""
+        for i in range(len(self._alone.alpha)):
+            _solve_alone(self._alone, i, self.dtype, self.device, stream)
+        for stage, compute in self._stages:
+            stage.run(compute, pointers, stream)
 
 
 def _solve_alone(systems: Systems, i: int, dtype: Dtype, device: int, stream: int) -> None:
@@ -92,92 +126,113 @@ def _copy(source: Operand, target: Operand, stream: int) -> None:
         launches.run([source.pointer, target.pointer], 1, stream=stream)
 
 
-def _solve_stacks(systems: Systems, stacks: list[Stack], dtype: Dtype, device: int, stream: int) -> None:
-    stage, t, b, x = Stage(dtype, device), *systems[:3]
+def _staged_systems(systems: Systems, stacks: list[Stack], stage: Stage) -> _Staged:
+    """Return a stage with the copies of systems, and the function that enqueues their solutions."""
+    t, b, x = systems[:3]
     places = [
         (stage.reserve(each.room, each.rows, each.rows), stage.reserve(each.room, each.rows, each.cols))
         for each in stacks
     ]
     which = np.concatenate([np.resize(each.which, each.room) for each in stacks])
-    conj = np.where(np.concatenate((t.conj[which], b.conj[which])) & dtype.is_complex, CONJUGATE, 0)
+    conj = np.concatenate((t.conj[which], b.conj[which])) & stage.dtype.is_complex
     kinds = np.concatenate((np.where(systems.is_unit[which], TRIANGLE | UNIT, TRIANGLE), 0 * which))
     inward = Copies(
         Matrices.joined([filled(t, each) for each in stacks] + [filled(b, each) for each in stacks]),
         Matrices.joined([left for left, _ in places] + [right for _, right in places]),
-        kinds | conj,
+        kinds | np.where(conj, CONJUGATE, 0),
         np.concatenate((np.ones(len(which)), systems.alpha[which])),
     )
-    stage.add(inward, False, int(t.pointers[0]))
+    stage.add(inward, is_back=False)
     _add_back(stage, [right for _, right in places], x, stacks, 0)
 
-    def compute() -> None:
-        for left, right in places:
-            operands = stage.operand(left), stage.operand(right)
+    def compute(address: int, stream: int) -> None:
+        for place in places:
+            operands = tuple(stage.operand(stack, address) for stack in place)
             launches = trsm.launch_list(1, *operands, side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.NON_UNIT)
-            assert launches is not None  # stacks are not empty
-            launches.run([each.pointer for each in operands], 1, stream=stream)
+            _run(launches, operands, stream)
 
-    stage.run(compute, stream)
+    return stage, compute
+
+
+def _run(launches: LaunchList | None, operands: tuple[Operand, ...], stream: int) -> None:
+    """Enqueue launches for operands that are not empty."""
+    assert launches is not None
+    launches.run([each.pointer for each in operands], 1, stream=stream)
 
 
 def _add_back(
     stage: Stage, places: list[Matrices], targets: Matrices, stacks: list[Stack], options: int
 ) -> None:
     """Add copies of the matrices of all stacks to their targets."""
-    which = np.concatenate([each.which for each in stacks])
+    target = targets.take(np.concatenate([each.which for each in stacks]))
     results = Matrices.joined(
         [place.take(np.arange(len(each.which))) for place, each in zip(places, stacks, strict=True)]
     )
-    target = targets.take(which)
-    copied = Copies(
-        results._replace(shapes=target.shapes), target, np.full(len(which), options), np.ones(len(which))
-    )
-    stage.add(copied, True, int(targets.pointers[0]))
+    results, count = results._replace(shapes=target.shapes), len(target.rows)
+    stage.add(Copies(results, target, np.full(count, options), np.ones(count)), is_back=True)
 
 
-def factor(a: Matrices, c: Matrices, info: int, dtype: Dtype, device: int, stream: int) -> None:
-    """Enqueue the factors C of lower triangles A, with zeros above; the context of their device is current.
+class PreparedFactors:
+    """Launches of Cholesky factors of lower triangles A, with zeros above them, at any addresses.
 
-    C may be A. `info` is the address of an element for each, whose first four bytes become its info.
+    Parameters
+    ----------
+    a, c : Matrices
+        C may be A.
+    pointers : numpy.ndarray
+        Addresses of the arrays of the call; the last one is of an element for each matrix, whose first four
+        bytes become its info.
+    dtype : Dtype
+    device : int
+
+    Attributes
+    ----------
+    is_movable : bool
+        Whether it may run at other addresses: no matrix is a call of its own.
     """
-    memory = import_module("..gpu.memory", __package__)
-    memory.clear(info, len(a.rows) * dtype.itemsize, stream)
-    pointers = info + dtype.itemsize * np.arange(len(a.rows), dtype=np.int64)
-    ones = np.ones((len(a.rows), 2), np.int64)
-    infos = Matrices(pointers, ones, ones, np.zeros(len(a.rows), bool))
-    staged = are_staged(c.shapes, dtype.itemsize)
-    for i in np.flatnonzero(~staged):
-        matrix, target = (each.operand(int(i), dtype, device) for each in (a, c))
-        _copy(matrix, target, stream)
-        operands = infos.operand(int(i), dtype, device), target
-        launches = potrf.launch_list(*operands, uplo=Uplo.LOWER, clean=True)
-        assert launches is not None  # none is empty
-        launches.run([each.pointer for each in operands], 1, stream=stream)
-    staged &= c.rows > 0
-    a, c, infos = (each.take(staged) for each in (a, c, infos))
-    for stacks in rounds(c.shapes, dtype.itemsize):
-        _factor_stacks(a, c, infos, stacks, dtype, device, stream)
+
+    def __init__(self, a: Matrices, c: Matrices, pointers: np.ndarray, dtype: Dtype, device: int):
+        self.dtype, self.device, self._count = dtype, device, len(a.rows)
+        ones = np.ones((self._count, 2), np.int64)
+        infos = Matrices.of(
+            pointers[-1] + dtype.itemsize * np.arange(self._count, dtype=np.int64), ones, ones
+        )
+        infos = infos._replace(numbers=0 * infos.numbers + len(pointers) - 1)
+        staged = are_staged(c.shapes, dtype.itemsize)
+        self.is_movable = bool(staged.all())
+        self._alone = [each.take(~staged) for each in (infos, a, c)]
+        staged &= c.rows > 0
+        infos, a, c = (each.take(staged) for each in (infos, a, c))
+        groups = rounds(c.shapes, dtype.itemsize)
+        self._stages = [_staged_factors(a, c, infos, each, Stage(dtype, device, pointers)) for each in groups]
+
+    def run(self, pointers: np.ndarray, stream: int) -> None:
+        """Enqueue the factors with the arrays of the call at `pointers`, in the device's context."""
+        memory = import_module("..gpu.memory", __package__)
+        memory.clear(int(pointers[-1]), self._count * self.dtype.itemsize, stream)
+        for i in range(len(self._alone[0].rows)):
+            info, matrix, target = (each.operand(i, self.dtype, self.device) for each in self._alone)
+            _copy(matrix, target, stream)
+            _run(potrf.launch_list(info, target, uplo=Uplo.LOWER, clean=True), (info, target), stream)
+        for stage, compute in self._stages:
+            stage.run(compute, pointers, stream)
 
 
-def _factor_stacks(
-    a: Matrices, c: Matrices, infos: Matrices, stacks: list[Stack], dtype: Dtype, device: int, stream: int
-) -> None:
-    stage = Stage(dtype, device)
+def _staged_factors(a: Matrices, c: Matrices, infos: Matrices, stacks: list[Stack], stage: Stage) -> _Staged:
+    """Return a stage with the copies of matrices, and the function that enqueues their factors."""
     places = [
-        (stage.reserve(each.room, each.rows, each.rows), stage.reserve(each.room, 1, 1)) for each in stacks
+        (stage.reserve(each.room, 1, 1), stage.reserve(each.room, each.rows, each.rows)) for each in stacks
     ]
     source = Matrices.joined([filled(a, each) for each in stacks])
-    options = np.where(source.conj & dtype.is_complex, TRIANGLE | CONJUGATE, TRIANGLE)
-    target = Matrices.joined([matrices for matrices, _ in places])
-    stage.add(Copies(source, target, options, np.ones(len(options))), False, int(a.pointers[0]))
-    _add_back(stage, [matrices for matrices, _ in places], c, stacks, TRIANGLE)
-    _add_back(stage, [numbers for _, numbers in places], infos, stacks, 0)
+    options = np.where(source.conj & stage.dtype.is_complex, TRIANGLE | CONJUGATE, TRIANGLE)
+    target = Matrices.joined([matrices for _, matrices in places])
+    stage.add(Copies(source, target, options, np.ones(len(options))), is_back=False)
+    _add_back(stage, [matrices for _, matrices in places], c, stacks, TRIANGLE)
+    _add_back(stage, [numbers for numbers, _ in places], infos, stacks, 0)
 
-    def compute() -> None:
-        for matrices, numbers in places:
-            operands = stage.operand(numbers), stage.operand(matrices)
-            launches = potrf.launch_list(*operands, uplo=Uplo.LOWER)
-            assert launches is not None  # stacks are not empty
-            launches.run([each.pointer for each in operands], 1, stream=stream)
+    def compute(address: int, stream: int) -> None:
+        for place in places:
+            operands = tuple(stage.operand(stack, address) for stack in place)
+            _run(potrf.launch_list(*operands, uplo=Uplo.LOWER), operands, stream)
 
-    stage.run(compute, stream)
+    return stage, compute

@@ -245,7 +245,7 @@ def test_arrays_of_several_libraries_or_devices(card):
 @pytest.mark.parametrize("in_place", [False, True])
 @pytest.mark.parametrize("letter", DTYPES)
 def test_systems_of_unequal_sizes(letter, in_place, space):
-    for _ in range(2):  # a library's arrays are unknown to the first call
+    for _ in range(4):  # a library's arrays are unknown to the first call, and the third one is repeated
         made = grouped_cases.systems(DTYPES[letter])
         b = put(space, made.b)
         out = b if in_place else None
@@ -258,7 +258,7 @@ def test_systems_of_unequal_sizes(letter, in_place, space):
 @pytest.mark.parametrize("in_place", [False, True])
 @pytest.mark.parametrize("letter", DTYPES)
 def test_factors_of_unequal_sizes(letter, in_place, space):
-    for _ in range(2):
+    for _ in range(4):
         matrices, lower, factors = grouped_cases.definite(DTYPES[letter])
         a = put(space, matrices)
         results, info = potrf_grouped(a, lower=lower, out=a if in_place else None, **space.options)
@@ -266,6 +266,24 @@ def test_factors_of_unequal_sizes(letter, in_place, space):
         for i, (result, factor) in enumerate(zip(results, factors)):
             if i != grouped_cases.FAILED:
                 np.testing.assert_array_equal(space.get(result), factor)
+
+
+@pytest.mark.parametrize("routine", [trsm_grouped, lambda a, b, out: potrf_grouped(b, out=out)[0]])
+def test_repeated_calls_in_place_and_not(routine, card):
+    """They are on arrays of the same layouts."""
+    device = fake_device.Array
+    for kind in "iiaiawia":  # in place, apart, or wrong
+        a, b, c = ([device(np.eye(n) * 4) for n in (2, 3, 2)] for _ in "abc")
+        out = {"i": b, "a": c, "w": [b[2], b[1], b[0]]}[kind]
+        if kind == "w":
+            with pytest.raises(OverlapError, match="shares memory"):
+                routine(a, b, out=out)
+            continue
+        for result in routine(a, b, out=out):
+            np.testing.assert_array_equal(
+                result.host, np.eye(len(result.host)) * (1 if routine is trsm_grouped else 2)
+            )
+        assert kind == "i" or b[0].host[0, 0] == 4
 
 
 def test_large_triangles_and_few_layouts(card, monkeypatch):

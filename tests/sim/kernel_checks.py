@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from pyblasgpu import kernels
+from pyblasgpu.frontend.calls import kept_lists
 from pyblasgpu.gpu.simulator import intrinsics as simulator
 from pyblasgpu.kernels.trsm.small import TrsmSmall
 from pyblasgpu.ragged import products as ragged_products
@@ -90,6 +91,7 @@ def grouped(letter="s") -> Check:
     """Products of unequal sizes."""
 
     def run(module):
+        kept_lists.forget()  # calls keep their kernels
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(ragged_products, "source", module.source)
             test_grouped.check(arrays_on_device(patch), letter, test_grouped.MIXED)
@@ -102,6 +104,7 @@ def ragged(letter="s", check=test_grouped.check_systems) -> Check:
     """Triangles of unequal sizes."""
 
     def run(module):
+        kept_lists.forget()
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(stacks, "source", module.source)
             check(arrays_on_device(patch), letter)

@@ -121,9 +121,9 @@ def _quick(name: str, lists: _Lists, stream: Any) -> list[Any] | None:
     key = facts and key_of(name, facts, values, out is None)
     kept = find(key)
     if facts and kept is not None:
-        results: list[Any] | None = kept.run(name, facts.pointers, out, stream)
-        if results is not None:
-            return results
+        repeated = kept.run(name, facts.pointers, out, stream)
+        if repeated is not None:
+            return repeated[0]
     found = described(facts)
     if found is None:
         return None
@@ -140,9 +140,9 @@ def _quick(name: str, lists: _Lists, stream: Any) -> list[Any] | None:
         return None
     new = None if out is not None else are_by_columns(a) & are_by_columns(b)
     prepared = _enqueue((op_a, op_b, outputs.matrices), numbers, found.dtype, found.device, outputs.stream)
-    if not len(prepared.alone.alpha):
+    if prepared.is_movable:
         whole = Matrices.joined((a, b, outputs.matrices))
-        keep(key, KeptLists(prepared, whole, found, new), 3 * count)
+        keep(key, KeptLists(prepared, whole, found, count, new), 3 * count)
     return outputs.results
 
 

@@ -17,8 +17,10 @@ from ...frontend.calls.call import Call
 from ...frontend.calls.call_cache import ON_DEVICE
 from ...frontend.calls.factor_call import FactorCall
 from ...frontend.calls.factor_replay import ONE, left_behind, new_integers, plan_integers
+from ...frontend.calls.kept_lists import KeptLists, find, keep, key_of
 from ...frontend.calls.ragged import (
     are,
+    are_by_columns,
     check_calls,
     check_matrices,
     checked_lists,
@@ -117,10 +119,16 @@ def _quick_solutions(
     stream: Any,
 ) -> list[Any] | None:
     """Check all arrays of a device at once and run; None, nothing done, where careful checks are needed."""
-    found = described(facts_of((*a, *b, *(out or ()))))
+    facts = facts_of((*a, *b, *(out or ())))
+    key = facts and key_of(name, facts, [*values.values()], out is None)
+    if facts and (kept := find(key)) is not None:
+        repeated = kept.run(name, facts.pointers, out, stream)
+        if repeated is not None:
+            return repeated[0]
+    found, count = described(facts), len(a)
     if found is None:
         return None
-    t, right = (found.matrices.take(np.arange(start, start + len(a))) for start in (0, len(a)))
+    t, right = (found.matrices.take(np.arange(start, start + count)) for start in (0, count))
     try:
         alpha, flags = numbers_of(values["alpha"], found.dtype, name), _flags(values, name)
         op = with_op(t, values["trans"], name)
@@ -131,7 +139,12 @@ def _quick_solutions(
     outputs = quick_outputs(name, found, (t, right), out, right.shapes, stream, in_place=True)
     if outputs is None:
         return None
-    _solve((op, right, outputs.matrices), alpha, flags, found.dtype, found.device, outputs.stream)
+    matrices = op, right, outputs.matrices
+    prepared = _solve(matrices, alpha, flags, found.dtype, found.device, outputs.stream)
+    if prepared.is_movable:
+        new = None if out is not None else are_by_columns(t) & are_by_columns(right)
+        whole = Matrices.joined((t, right, outputs.matrices))
+        keep(key, KeptLists(prepared, whole, found, count, new, in_place=True), 3 * count)
     return outputs.results
 
 
@@ -153,13 +166,16 @@ def _solve(
     dtype: Dtype,
     device: int,
     stream: int,
-) -> None:
-    """Enqueue systems of one dtype."""
+) -> Any:
+    """Enqueue systems of one dtype; return what was prepared."""
     triangles = import_module("...ragged.triangles", __package__)
     is_right, is_lower, is_unit = flags
-    systems = triangles.Systems(*matrices, is_lower, is_unit, alpha).from_left(is_right)
+    systems = triangles.Systems.of(*matrices, is_lower, is_unit, alpha).from_left(is_right)
+    pointers = np.concatenate([each.pointers for each in matrices])
+    prepared = triangles.PreparedSystems(systems, pointers, dtype, device)
     with contexts().current_context(device):
-        triangles.solve(systems, dtype, device, stream)
+        prepared.run(pointers, stream)
+    return prepared
 
 
 def _solutions(
@@ -260,10 +276,16 @@ def _quick_factors(
     name: str, a: Sequence[Any], out: Sequence[Any] | None, lower: Sequence[Any], stream: Any
 ) -> tuple[list[Any], DeviceIntegers] | None:
     """Check all arrays of a device at once and run; None, nothing done, where careful checks are needed."""
-    found = described(facts_of((*a, *(out or ()))))
+    facts, count = facts_of((*a, *(out or ()))), len(a)
+    key = facts and key_of(name, facts, [lower], out is None)
+    if facts and (kept := find(key)) is not None:
+        repeated = kept.run(name, facts.pointers, out, stream)
+        if repeated is not None:
+            return repeated
+    found = described(facts)
     if found is None:
         return None
-    matrices = found.matrices.take(np.arange(len(a)))
+    matrices = found.matrices.take(np.arange(count))
     try:
         is_lower = are(Uplo, Uplo.LOWER, lower, name)
     except (TypeError, ValueError):  # whose entry a careful check names
@@ -273,29 +295,57 @@ def _quick_factors(
     outputs = quick_outputs(name, found, (matrices,), out, matrices.shapes, stream, in_place=True)
     if outputs is None:
         return None
-    described_by = found.library, found.dtype, found.device, outputs.stream
-    return outputs.results, _factor((matrices, outputs.matrices), is_lower, *described_by)
+    factors = _Factors((matrices, outputs.matrices), is_lower, found.library, found.dtype, found.device)
+    with contexts().current_context(found.device):
+        info = factors.run(np.concatenate((matrices.pointers, outputs.matrices.pointers)), outputs.stream)
+    if factors.is_movable:
+        new = None if out is not None else are_by_columns(matrices)
+        whole = Matrices.joined((matrices, outputs.matrices))
+        keep(key, KeptLists(factors, whole, found, count, new, in_place=True), 2 * count)
+    return outputs.results, info
 
 
-def _factor(
-    matrices: tuple[Matrices, Matrices],
-    is_lower: np.ndarray,
-    library: Any,
-    dtype: Dtype,
-    device: int,
-    stream: int,
-) -> DeviceIntegers:
-    """Enqueue factors of one dtype, and return info of each."""
-    a, c = (each.transposed(~is_lower) for each in matrices)
-    plan = plan_integers((len(is_lower),), (ONE,), dtype)
-    (layout,) = layouts = new_integers(library, plan, dtype, device, stream)
-    triangles = import_module("...ragged.triangles", __package__)
-    with contexts().current_context(device):
-        triangles.factor(a, c, layout.pointer, dtype, device, stream)
-    info: DeviceIntegers
-    (info,) = left_behind(layouts, plan, stream)
-    library.hold([layout.owner], stream)
-    return info
+class _Factors:
+    """Launches of factors of one dtype, prepared at the first run.
+
+    Attributes
+    ----------
+    is_movable : bool
+        Whether it may run at other addresses, after the first run.
+    """
+
+    def __init__(
+        self,
+        matrices: tuple[Matrices, Matrices],
+        is_lower: np.ndarray,
+        library: Any,
+        dtype: Dtype,
+        device: int,
+    ):
+        self._matrices = tuple(each.transposed(~is_lower) for each in matrices)
+        self._library, self._dtype, self._device = library, dtype, device
+        self._plan = plan_integers((len(is_lower),), (ONE,), dtype)
+        self._prepared: Any = None
+
+    @property
+    def is_movable(self) -> bool:
+        return bool(self._prepared.is_movable)
+
+    def run(self, pointers: np.ndarray, stream: int) -> DeviceIntegers:
+        """Enqueue the factors with the arrays of the call at `pointers`; return info of each."""
+        library, dtype, device = self._library, self._dtype, self._device
+        (layout,) = layouts = new_integers(library, self._plan, dtype, device, stream)
+        pointers = np.append(pointers, layout.pointer)
+        if self._prepared is None:
+            a, c = self._matrices
+            triangles = import_module("...ragged.triangles", __package__)
+            c = c.numbered(len(a.rows))
+            self._prepared = triangles.PreparedFactors(a.numbered(0), c, pointers, dtype, device)
+        self._prepared.run(pointers, stream)
+        info: DeviceIntegers
+        (info,) = left_behind(layouts, self._plan, stream)
+        library.hold([layout.owner], stream)
+        return info
 
 
 def _factors(
@@ -330,7 +380,9 @@ def _factors(
     matrices = columns([call.inputs[0] for call in calls]), columns([call.out for call in calls])
     is_lower = np.array([uplo is Uplo.LOWER for uplo in triangles])
     assert first.device is not None
-    info = _factor(matrices, is_lower, first.library, first.dtype, first.device, first.stream)
+    factors = _Factors(matrices, is_lower, first.library, first.dtype, first.device)
+    with contexts().current_context(first.device):
+        info = factors.run(np.concatenate([each.pointers for each in matrices]), first.stream)
     return [call.delivered() for call in calls], info
 
 

@@ -31,23 +31,41 @@ class KeptLists:
         Arrays of the call, the outputs last.
     found : Described
         Facts of the arrays that were passed.
+    count : int
+        Number of outputs.
     new : numpy.ndarray, optional
         Whether each output, where they are new, is by columns.
+    in_place : bool
+        Whether outputs may be the inputs before them.
     """
 
-    def __init__(self, prepared: Any, matrices: Matrices, found: Described, new: np.ndarray | None):
+    def __init__(
+        self,
+        prepared: Any,
+        matrices: Matrices,
+        found: Described,
+        count: int,
+        new: np.ndarray | None = None,
+        in_place: bool = False,
+    ):
         self._prepared, self._new = prepared, new
         self._found = found._replace(matrices=matrices.take(slice(0)))  # nothing of the caller's
-        self._count = len(matrices.rows) // 3
-        self._shapes = matrices.shapes[-self._count :]
+        self._count, self._shapes = count, matrices.shapes[-count:]
         itemsize, has_elements = found.dtype.itemsize, np.asarray((matrices.shapes > 0).all(axis=1))
         self.which = np.flatnonzero(has_elements)
         low, high = spans(matrices._replace(pointers=0 * matrices.pointers), itemsize)
         self._low, self._high = low, high
-        self._first_output = int(has_elements[: -self._count].sum())
+        self._first_output = int(has_elements[:-count].sum())
+        self._may_be_same = np.zeros(len(matrices.rows) - count, bool)
+        if in_place:
+            before, outputs = matrices.take(slice(-2 * count, -count)), matrices.take(slice(-count, None))
+            same = (before.shapes == outputs.shapes) & (before.strides == outputs.strides)
+            self._may_be_same[-count:] = same.all(axis=1)
 
-    def run(self, name: str, addresses: Sequence[int], out: Sequence[Any] | None, stream: Any) -> Any:
-        """Enqueue the call; None, nothing done, where it needs new checks."""
+    def run(
+        self, name: str, addresses: Sequence[int], out: Sequence[Any] | None, stream: Any
+    ) -> tuple[list[Any], Any] | None:
+        """Enqueue the call; return outputs and what it returns. None, nothing done, for new checks."""
         _, dtype, device, library = self._found
         pointers = np.array(addresses, np.int64)
         if (pointers % dtype.itemsize).any() or (out is not None and not self._are_apart(pointers)):
@@ -59,13 +77,15 @@ class KeptLists:
         else:
             note_writes(library, out or ())
         with contexts().current_context(device):
-            self._prepared.run(pointers, stream)
-        return list(out or ())
+            returned = self._prepared.run(pointers, stream)
+        return list(out or ()), returned
 
     def _are_apart(self, pointers: np.ndarray) -> bool:
         at, first = pointers[self.which], self._first_output
         low, high = at + self._low, at + self._high
-        return are_apart((low[first:], high[first:]), (low[:first], high[:first]))
+        inputs = self.which[:first]
+        read = ~(self._may_be_same[inputs] & (pointers[inputs + self._count] == at[:first]))
+        return are_apart((low[first:], high[first:]), (low[:first][read], high[:first][read]))
 
 
 #: Calls that are kept, by all that they depend on but addresses, and the number of their matrices.

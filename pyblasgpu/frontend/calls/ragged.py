@@ -120,7 +120,7 @@ def described(found: Facts | None) -> Described | None:
     if (steps % unit).any() or (addresses % dtype.real_size).any():
         return None
     conj = np.array(lazily[0], bool) if lazily else np.zeros(count, bool)
-    matrices = Matrices(addresses, np.array(shapes, np.int64), steps // unit, conj)
+    matrices = Matrices.of(addresses, np.array(shapes, np.int64), steps // unit, conj)
     return Described(matrices, dtype, devices[0], library)
 
 
@@ -196,7 +196,7 @@ def _bounds(view: Any) -> tuple[int, int]:
 
 def columns(layouts: Sequence[Layout]) -> Matrices:
     """Return layouts of matrices as rows of numbers."""
-    return Matrices(
+    return Matrices.of(
         np.array([layout.pointer for layout in layouts], np.int64),
         np.array([layout.shape for layout in layouts], np.int64).reshape(-1, 2),
         np.array([layout.strides for layout in layouts], np.int64).reshape(-1, 2),
@@ -304,4 +304,4 @@ def new_outputs(
         by_columns[:, None], np.stack((ones, shapes[:, 0]), 1), np.stack((shapes[:, 1], ones), 1)
     )
     pointers = np.array([library.pointer(array) for array in results], np.int64)
-    return results, Matrices(pointers, shapes, strides, np.zeros(len(shapes), bool))
+    return results, Matrices.of(pointers, shapes, strides)
