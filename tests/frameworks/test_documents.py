@@ -22,12 +22,22 @@ if "torch" in MODULES:
     DOCUMENTED |= {f"torch {each.__name__}": each for each in patches}
 
 
+@pytest.fixture(autouse=True)
+def precisions():
+    """JAX's own at first, and after a test those of before."""
+    if "jax" not in MODULES:
+        yield
+        return
+    import jax
+
+    before = jax.config.jax_enable_x64
+    jax.config.update("jax_enable_x64", False)
+    yield
+    jax.config.update("jax_enable_x64", before)
+
+
 @pytest.mark.parametrize("name", DOCUMENTED)
 def test_examples_of_docstrings_run(name):
-    if name.startswith("jax"):
-        import jax
-
-        jax.config.update("jax_enable_x64", False)
     finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     (example,) = finder.find(DOCUMENTED[name], name)
     assert example.examples or issubclass(DOCUMENTED[name], tuple)
