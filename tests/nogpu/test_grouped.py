@@ -12,7 +12,8 @@ from fake_kernels import Kernels
 import pyblasgpu
 from pyblasgpu import gemm_grouped, potrf_grouped, trsm_grouped
 from pyblasgpu.errors import OverlapError
-from pyblasgpu.gpu import launch
+from pyblasgpu.gpu import events, launch, memory, tables
+from pyblasgpu.gpu.context import current_context
 from pyblasgpu.types import DTYPES
 
 SPACES = [memory_spaces.Host, memory_spaces.Staged, memory_spaces.Device]
@@ -346,3 +347,33 @@ def test_wrong_factors_change_nothing(space):
     np.testing.assert_array_equal(memory, np.stack([4 * np.eye(2)] * 2))
     c, info = potrf_grouped([], **space.options)
     assert c == [] and len(info) == 0
+
+
+# ---------------------------------------------------------------------------------------------------- tables
+
+
+@pytest.mark.parametrize("captured", [False, True])
+def test_tables_are_copied_before_they_change(fake_cards, monkeypatch, captured):
+    """Page-locked buffers are used again once the device has read them; those of a graph never are."""
+    driver, relaxed = fake_cards(eagerness=0.1), []
+    monkeypatch.setattr(events, "is_captured", lambda stream: captured)
+
+    def exchange(mode):
+        relaxed.append(mode)
+        return "before"
+
+    monkeypatch.setattr(driver, "cuThreadExchangeStreamCaptureMode", exchange, raising=False)
+    with current_context(0):
+        stream = driver.add_stream(0)
+        places = [memory.allocate(4000, 0, stream) for _ in range(8)]
+        for value, place in enumerate(places):
+            table = np.full(1000, value, np.int32)
+            tables.send(table, place, stream)
+            table[:] = -1
+        for value, place in enumerate(places):
+            got = np.empty(1000, np.int32)
+            memory.to_host(got, place, stream)
+            np.testing.assert_array_equal(got, value)
+            memory.release(place, stream)
+    assert relaxed[1::2] == ["before"] * (8 * captured) and len(relaxed) == 16 * captured
+    assert driver.calls["cuMemHostAlloc"] == 8 if captured else driver.calls["cuMemHostAlloc"] <= 8

@@ -309,3 +309,30 @@ def test_the_workspace_is_bounded(monkeypatch, routine, letter):
         assert launches.workspace_bytes <= max(32 << 20, batch * n * rhs * dtype.itemsize // 20), (n, rhs)
         largest = max(largest, launches.workspace_bytes)
     assert largest > 0
+
+
+LEFT = {"side": Side.LEFT, "uplo": Uplo.LOWER, "diag": Diag.NON_UNIT}
+#: Routines of stacks: scalars (numbers), info (an int32 a matrix) and square matrices, and flags.
+OF_STACKS = {
+    "trmm": ((2, "a", "b"), LEFT),
+    "trsm": ((2, "a", "b"), LEFT),
+    "syrk": ((2, "a", 3, "b"), {"uplo": Uplo.LOWER, "hermitian": False, "is_new_output": False}),
+    "potrf": (("info", "a"), {"uplo": Uplo.LOWER, "clean": True}),
+    "potrs": (("a", "b"), {"uplo": Uplo.LOWER}),
+    "potri": (("info", "a"), {"uplo": Uplo.LOWER}),
+}
+
+
+@pytest.mark.parametrize("n", [32, 512])
+@pytest.mark.parametrize("stem", OF_STACKS)
+def test_the_launches_of_a_stack_do_not_count_its_matrices(monkeypatch, stem, n):
+    fake_kernels.install(monkeypatch)
+    arguments, flags = OF_STACKS[stem]
+
+    def launches(batch: int) -> int:
+        square = Operand(1 << 20, n, n, 1, n, DTYPES["d"], False, batch, n * n)
+        info = square._replace(rows=1, cols=1, col_stride=1, batch_stride=1)
+        operands = [x if isinstance(x, int) else info if x == "info" else square for x in arguments]
+        return len(launch_list_of(stem)(*operands, **flags).entries)
+
+    assert launches(64) == launches(1000)
