@@ -107,6 +107,7 @@ def test_refusals():
             wrong()
     with pytest.raises(TypeError, match="dsytrs: ipiv has dtype float64"):
         lapack.dsytrs(a, [1.0, 2, 3], b)
+    assert lapack.dsytrf(a, lwork=lapack.dsytrf_lwork(3))[2] == 0  # as SciPy takes it
     assert lapack.dsytrf_lwork(50) == scipys.dsytrf_lwork(50)
     assert lapack.zhesv_lwork(50, 1) == scipys.zhesv_lwork(50, 1)
 

@@ -75,7 +75,7 @@ DEFECTS = [
     (SEARCH, "int32(m - 1 - i) if n[BACKWARDS] != 0", "int32(i) if n[BACKWARDS] != 0", panel(test=test_sytrf_panel.check_ties, uplo="U")),
     (SEARCH, "i != col and ", "", MANY),
     # what a step takes along
-    (SEARCH, "(col if is_done else source)", "col", panel(n=13)),
+    (SEARCH, "(source * step + (n[TEMP]", "(col * step + (n[TEMP]", panel(n=13)),
     (STEP, "int32(kk if i == kp else i)", "i", panel(n=13)),
     (STEP, "+ kk - k,", ",", SPREAD),
     (PANEL, "counts[END] = k if is_zero else", "counts[END] =", SPECIAL),

@@ -32,7 +32,10 @@ __all__ = ["FUNCTIONS", "matrices_on_device"]
 _DRIVERS = {"sysv": ("sytrf", "sytrs"), "hesv": ("hetrf", "hetrs")}
 
 
-def _check_lwork(name: str, lwork: int | None, order: int) -> None:
+def _check_lwork(name: str, lwork: Any, order: int) -> None:
+    """Raise ValueError for a workspace that is too small; results of a query are taken, as by SciPy."""
+    if isinstance(lwork, tuple) and lwork:
+        lwork = int(lwork[0].real)
     if lwork is not None and whole(lwork, name, "lwork") < order:
         raise ValueError(f"{name}: lwork={lwork} is less than the order, {order}")
 

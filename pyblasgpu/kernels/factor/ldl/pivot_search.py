@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ....gpu.backend import cuda, device_function, ptx
+from ....gpu.backend import cuda, device_function, ptx, unrolled
 from ....types import Dtype
 from ...common.kernel_config import WARP
 from ..lane_sums import adder, over_lanes
@@ -21,6 +21,7 @@ __all__ += ["LANE_BITS", "entry_reader", "meeter", "searcher", "sizer"]
 
 LANE_BITS = 2
 LANES = 1 << LANE_BITS  # threads of a row
+AT_ONCE = 4  # columns of a thread whose loads are under way at a time
 #: Numbers of a panel: columns before which V has none, and from which on those of W are in memory that the
 #: last step left; the end of its columns; the rows that it interchanged; where the first of them is; searches
 #: and meetings so far; whether rows run backwards.
@@ -99,25 +100,38 @@ def _dotter(facts: Dtype) -> Callable:
     total, int32 = over_lanes(adder()), ptx.types.int32
 
     @device_function
-    def dot(x, n, v, w, ld, step, i, col, sign, t, here):
-        re, im = real(0), real(0)
-        if here:
-            source = n[KP] if col == n[KK] else (n[KK] if col == n[KP] else col)
-            j = int32(n[FIRST] + (t & (LANES - 1)))
-            while j < n[END]:
-                is_done = j < n[DONE]
-                row, column = (col if is_done else source), (j if is_done else n[TEMP] + j - n[DONE])
-                p, q = (i * step + j * ld) * REALS, (row * step + column * ld) * REALS
-                if COMPLEX:
-                    w_im = sign * w[q + 1]
-                    re += v[p] * w[q] - v[p + 1] * w_im
-                    im += v[p] * w_im + v[p + 1] * w[q]
-                else:
-                    re += v[p] * w[q]
-                j = int32(j + LANES)
-        x[0] = total(re, int32(t & (WARP - 1)), LANES)
+    def add(x, v, p, w, q, sign):
         if COMPLEX:
-            x[1] = total(im, int32(t & (WARP - 1)), LANES)
+            w_im = sign * w[q + 1]
+            x[0] += v[p] * w[q] - v[p + 1] * w_im
+            x[1] += v[p] * w_im + v[p + 1] * w[q]
+        else:
+            x[0] += v[p] * w[q]
+
+    @device_function
+    def add_one(k, x, v, p, w, q, one, sign):
+        add(x, v, p + k * one, w, q + k * one, sign)
+
+    add_several = unrolled(AT_ONCE, add_one)
+
+    @device_function
+    def dot(x, n, v, w, ld, step, i, col, sign, t, here):
+        x[0] = x[REALS - 1] = real(0)
+        if here:
+            j, one = int32(n[FIRST] + (t & (LANES - 1))), LANES * ld * REALS
+            p, q = (i * step + j * ld) * REALS, (col * step + j * ld) * REALS
+            while j + (AT_ONCE - 1) * LANES < n[DONE]:
+                add_several(0, x, v, p, w, q, one, sign)
+                p, q, j = p + AT_ONCE * one, q + AT_ONCE * one, int32(j + AT_ONCE * LANES)
+            while j < n[DONE]:
+                add(x, v, p, w, q, sign)
+                p, q, j = p + one, q + one, int32(j + LANES)
+            source = n[KP] if col == n[KK] else (n[KK] if col == n[KP] else col)
+            while j < n[END]:  # what the last step has left
+                add(x, v, p, w, (source * step + (n[TEMP] + j - n[DONE]) * ld) * REALS, sign)
+                p, j = p + one, int32(j + LANES)
+        for part in range(REALS):
+            x[part] = total(x[part], int32(t & (WARP - 1)), LANES)
 
     return dot
 
