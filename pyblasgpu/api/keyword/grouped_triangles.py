@@ -89,9 +89,9 @@ def trsm_grouped(
     Notes
     -----
     On a device the systems are copied into stacks of few sizes by one launch, solved as stacks, and copied
-    back by another. Sizes are rounded up by at most a quarter, beyond small ones. Triangles of more than 512
-    rows are solved by calls of their own. Each result is bounded as that of `trsm`. Lists are checked as by
-    `gemm_grouped`, and host arrays are computed one after another.
+    back by another. Orders are rounded up to multiples of 8, beyond 64 by at most a quarter. Triangles of
+    more than 512 rows are solved by calls of their own. Each result is bounded as that of `trsm`. Lists are
+    checked as by `gemm_grouped`, and host arrays are computed one after another.
 
     Examples
     --------
