@@ -58,7 +58,7 @@ def test_vectors_and_factors_are_explained_with_their_grids(routine):
 
 
 #: The launch lists of routines and their operands: vectors x of m and y of n, pivots p, a of m by n, a square
-#: s of order m, l of m by k, r of k by n, f of n by k, t of order n, and 1 for a number.
+#: s of order m, l of m by k, q of k by m, r of k by n, f of n by k, t of order n, and 1 for a number.
 LISTS = {
     "copy scal axpy swap rot": "level1 x x",
     "nrm2 asum iamax": "level1 x 1",
@@ -83,6 +83,10 @@ LISTS = {
     "getri": "getri 1 x s",
     "laswp": "laswp p a",
     "geqrf": "geqrf p a",
+    "geqp3": "geqp3 y p a",
+    "gelqf": "lq p a",
+    "orglq": "lq h a",
+    "ormlq": "lq h q a",
     "orgqr": "orgqr h a",
     "ormqr": "ormqr h l a",
     "sytrf hetrf": "sytrf p 1 s",
@@ -138,7 +142,7 @@ def test_the_operands_of_every_routine(routine, m, n, monkeypatch):
     count = 1 if ROUTINES[routine].group == "level1" else 3 if "k" in ROUTINES[routine].dims else 2
     assert sources_of(routine, "z", *given[count], device="h200", batch=3)[1] == []
     shapes = {"x": (m, 1), "y": (n, 1), "p": (min(m, n), 1), "a": (m, n), "s": (m, m), "1": (1, 1)}
-    shapes |= {"l": (m, k), "r": (k, n), "f": (n, k), "t": (n, n), "h": (k, 1)}
+    shapes |= {"l": (m, k), "r": (k, n), "f": (n, k), "t": (n, n), "h": (k, 1), "q": (k, m)}
     shapes |= {"u": (m, min(m, n)), "v": (min(m, n), n)}
     (expected,) = (text for names, text in LISTS.items() if routine in names.split())
     words = [text.split() for text in expected.split(", ")]
