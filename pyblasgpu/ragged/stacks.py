@@ -30,7 +30,7 @@ _ALIGN = 256
 
 
 def rounded(numbers: np.ndarray, least: np.ndarray | int = 1) -> np.ndarray:
-    """Return numbers that are as large or up to a quarter larger, of which there are few: multiples of `least`."""
+    """Return numbers rounded up by at most a quarter, or to multiples of `least`, so that they are few."""
     powers = 1 << np.log2(np.maximum(numbers - 1, 1)).astype(np.int64)
     steps = np.maximum(powers // 4, least)
     return np.asarray(-(-numbers // steps) * steps)
