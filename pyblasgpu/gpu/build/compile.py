@@ -81,6 +81,8 @@ class KernelSource:
         `WHOLE_ROWS`: all blocks along x, at most 16.
     whole_program : bool
         Whether it is linked as a whole program, which takes longer: else `ptx.set_max_registers` is ignored.
+    parts : tuple of str
+        Modules that `build` imports by their names, of several for different kernels.
     """
 
     name: str
@@ -96,6 +98,7 @@ class KernelSource:
     cooperative: bool = field(default=False, compare=False, repr=False)
     cluster: int = field(default=1, compare=False, repr=False)
     whole_program: bool = field(default=False, compare=False, repr=False)
+    parts: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     @classmethod
     def of(cls, config: Any, parameters: Any, build: Callable[[], Callable], **others: Any) -> KernelSource:
@@ -111,10 +114,10 @@ class KernelSource:
         return cls(config.STEM, config, build=build, **{**known, **others})
 
     @property
-    def modules(self) -> tuple[str, str]:
-        """The modules of the function that builds the kernel and of its Config."""
+    def modules(self) -> tuple[str, ...]:
+        """The modules of the function that builds the kernel, of its Config, and its parts."""
         build: Any = self.build
-        return getattr(build, "func", build).__module__, type(self.config).__module__
+        return getattr(build, "func", build).__module__, type(self.config).__module__, *self.parts
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 
 from ...gpu.build.compile import KernelSource
@@ -105,30 +106,24 @@ def kernel_source(
     if config.serves_any_region and triangle is None:
         form = Form.EITHER
     flags: tuple = (("form", form), ("conj", conj))
-    listed = PERSISTENT if config.persistent else PARAMETERS
+    module, listed = "mainloop", PARAMETERS
+    options: tuple[Any, ...] = (form.triangular,)
+    if config.persistent:
+        module, options, listed = "persistent", (form is Form.TRIANGLE,), PERSISTENT
     if triangle:
         fused.check(config, triangle)
         triangle = Triangle.of(Uplo.LOWER, triangle.side)  # one kernel for both
-        flags, listed = (*flags, ("triangle", triangle)), BY_TRIANGLE
+        module, options, listed = "trmm_fused", (triangle, conj), BY_TRIANGLE
+        flags = (*flags, ("triangle", triangle))
     if solved:
-        flags, listed = (*flags, ("solved", solved)), SOLVING
-    of_a = triangle is not None and triangle.on_left
+        module, listed = "trsm_fused", SOLVING
+        flags = (*flags, ("solved", solved))
+    of_a, module = triangle is not None and triangle.on_left, f"{__package__}.{module}"
 
     def build():
         # what only compiling needs: kernels that were built before are launched without it
-        from .mainloop import build as build_ordinary
-        from .persistent import build as build_persistent
-        from .trmm_fused import build as build_trmm
-        from .trsm_fused import build as build_trsm
-
         product = product_of(config, conj and of_a, conj and not of_a)
-        if triangle and solved:
-            return build_trsm(config, product, triangle, conj)
-        if triangle:
-            return build_trmm(config, product, triangle, conj)
-        if config.persistent:
-            return build_persistent(config, product, form is Form.TRIANGLE)
-        return build_ordinary(config, product, form.triangular)
+        return import_module(module).build(config, product, *options)
 
     return KernelSource.of(
         config,
@@ -137,6 +132,7 @@ def kernel_source(
         flags=flags,
         shared_bytes=fused.shared_bytes(config, triangle) if triangle and solved else config.shared_bytes,
         reads_before_wait=config.reads_before_wait,
+        parts=(module,),
     )
 
 
