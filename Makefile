@@ -8,6 +8,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(CUDA)
 WORKERS ?= 2
+# a file's tests share compiled kernels and caches of a process: one worker runs them all
+DIST := --dist loadfile
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
@@ -34,10 +36,10 @@ test: lint test-nogpu test-sim
 
 # with a GPU, the tests that need one too
 test-nogpu: $(STAMP)
-	$(BIN)/python -m pytest -n $(WORKERS) tests/nogpu tests/gpu
+	$(BIN)/python -m pytest -n $(WORKERS) $(DIST) tests/nogpu tests/gpu
 
 test-sim: $(STAMP)
-	NUMBA_ENABLE_CUDASIM=1 $(BIN)/python -m pytest -n $(WORKERS) tests/sim
+	NUMBA_ENABLE_CUDASIM=1 $(BIN)/python -m pytest -n $(WORKERS) $(DIST) tests/sim
 
 # part of the suite beside NumPy 2.5: what imports Numba, a few kernels compiled, a few simulated, host arrays
 ifeq ($(PYTHON312),)
@@ -46,20 +48,20 @@ test-numpy25:
 else
 test-numpy25: $(STAMP25)
 	$(VENV25)/bin/python -c 'import numpy, sys; print("NumPy", numpy.__version__, "Python", sys.version)'
-	$(VENV25)/bin/python -m pytest -n $(WORKERS) $(NUMPY25_NOGPU) -k 'not tightest or trmm_leaf'
-	NUMBA_ENABLE_CUDASIM=1 $(VENV25)/bin/python -m pytest -n $(WORKERS) $(NUMPY25_SIM)
+	$(VENV25)/bin/python -m pytest -n $(WORKERS) $(DIST) $(NUMPY25_NOGPU) -k 'not tightest or trmm_leaf'
+	NUMBA_ENABLE_CUDASIM=1 $(VENV25)/bin/python -m pytest -n $(WORKERS) $(DIST) $(NUMPY25_SIM)
 endif
 
 # operators of PyTorch and JAX, and what other tests say of tensors and of JAX's arrays; without a GPU
 test-frameworks: $(STAMPFW)
 	@cat $(STAMPFW)
 	@$(VENVFW)/bin/python -c 'import torch' 2>/dev/null || $(VENVFW)/bin/python -c 'import jax' 2>/dev/null || exit 0; \
-	set -x; $(VENVFW)/bin/python -m pytest -n $(WORKERS) tests/frameworks
-	$(VENVFW)/bin/python -m pytest -n $(WORKERS) $(FRAMEWORKS_NOGPU) -k 'torch or jax or strict or tensor or librar'
+	set -x; $(VENVFW)/bin/python -m pytest -n $(WORKERS) $(DIST) tests/frameworks
+	$(VENVFW)/bin/python -m pytest -n $(WORKERS) $(DIST) $(FRAMEWORKS_NOGPU) -k 'torch or jax or strict or tensor or librar'
 
 # spills, registers and PTX of every kernel that the package chooses: half an hour on two cores
 check-kernels: $(STAMP)
-	$(BIN)/python -m pytest -n $(WORKERS) tests/kernels
+	$(BIN)/python -m pytest -n $(WORKERS) $(DIST) tests/kernels
 	$(BIN)/python tests/checked_kernels.py record
 
 check-kernels-if-due: $(STAMP)
