@@ -98,9 +98,7 @@ def pointer_type(real: str):
     return Pointer
 
 
-def offset(pointer: Pointer, count: int) -> Pointer:
-    """``pointer + count``."""
-    return pointer.offset(count)
+offset = Pointer.offset  # not a function of its own: kernels call it often
 
 
 def shared_pointer(array: Pointer) -> Pointer:

@@ -83,11 +83,11 @@ class AccessLog:
         writes = self.settled_writes + self.writes
         if not over or not writes:
             return
-        written = np.zeros(self.size, bool)
+        written = bytearray(self.size)
         for _, at, count in writes:
-            written[at : at + count] = True
-        for number, (who, at, count) in enumerate(log.reads):
-            if number < over.get(who, 0) and written[at : at + count].all():
+            written[at : at + count] = b"\1" * count
+        for number, (who, at, count) in enumerate(log.reads[: max(over.values())]):
+            if number < over.get(who, 0) and written.find(0, at, at + count) < 0:
                 log.reads[number] = actor, at, count
 
     def written(self, actor: int) -> dict[int, int]:
