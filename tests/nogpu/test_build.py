@@ -214,9 +214,9 @@ def test_a_killed_run_is_taken_up_where_it_stopped(home):
 
 
 def test_processes_that_build_at_once_build_each_kernel_once(home):
-    processes = [start(home, 12, **{SECONDS: "0.05"}) for _ in range(16)]
+    processes = [start(home, 12, **{SECONDS: "0.05"}) for _ in range(5)]
     outputs = [process.communicate(timeout=300) for process in processes]
-    assert [process.returncode for process in processes] == [0] * 16, outputs[0][1][-2000:]
+    assert [process.returncode for process in processes] == [0] * 5, outputs[0][1][-2000:]
     keys = compiled(home)
     assert len(keys) == len(set(keys)) == 12
     (path,) = {out.strip() for out, _ in outputs}
