@@ -1,0 +1,32 @@
+"""Few combinations of parameters in which every two values meet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import combinations, product
+from typing import Any
+
+__all__ = ["pairs"]
+
+
+def pairs(*parameters: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """Combinations of one value of each parameter, such that any two values of two parameters meet.
+
+    A defect that needs two values together is found, as by all combinations; `itertools.product` is for those
+    that need three. The same list is made in every process.
+    """
+    values = [list(each) for each in parameters]
+    left = dict.fromkeys(product(*(range(len(each)) for each in values)))
+    unmet = {pair for indices in left for pair in _pairs_of(indices)}
+    chosen = []
+    while unmet:
+        best = max(left, key=lambda indices: sum(pair in unmet for pair in _pairs_of(indices)))
+        unmet.difference_update(_pairs_of(best))
+        del left[best]
+        chosen.append(best)
+    return [tuple(each[i] for each, i in zip(values, indices, strict=True)) for indices in sorted(chosen)]
+
+
+def _pairs_of(indices: tuple[int, ...]) -> list[tuple[tuple[int, int], ...]]:
+    """The pairs of values, as numbers of a parameter and of its value, that meet in a combination."""
+    return list(combinations(enumerate(indices), 2))

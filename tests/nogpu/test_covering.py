@@ -1,0 +1,23 @@
+"""The covering sets of combinations that tests run."""
+
+from __future__ import annotations
+
+from itertools import combinations, product
+
+import pytest
+from covering import pairs
+
+
+@pytest.mark.parametrize("counts", [(1, 1), (2, 3), (4, 2, 4), (9, 4, 2), (4, 9, 2), (2, 2, 2, 3, 3)], ids=str)
+def test_any_two_values_meet(counts):
+    parameters = [[f"{number}{value}" for value in range(count)] for number, count in enumerate(counts)]
+    chosen = pairs(*parameters)
+    assert len(set(chosen)) == len(chosen) and set(chosen) <= set(product(*parameters))
+    for first, second in combinations(range(len(counts)), 2):
+        met = {(each[first], each[second]) for each in chosen}
+        assert met == set(product(parameters[first], parameters[second]))
+
+
+@pytest.mark.parametrize(("counts", "most"), [((4, 2, 4), 16), ((9, 4, 2), 36), ((2, 2, 2), 4)], ids=str)
+def test_combinations_are_few(counts, most):
+    assert len(pairs(*map(range, counts))) <= most
