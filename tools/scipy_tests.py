@@ -130,7 +130,15 @@ def main() -> int:
     patch = kind("cpu", dict.fromkeys(sizes_of(reference()), 0.0), numpy=options.patched)
     patch.apply()
     outcomes = Outcomes()
-    arguments = ["-q", "--no-header", "--tb=native", "--show-capture=no", "-p", "no:cacheprovider", "--pyargs"]
+    arguments = [
+        "-q",
+        "--no-header",
+        "--tb=native",
+        "--show-capture=no",
+        "-p",
+        "no:cacheprovider",
+        "--pyargs",
+    ]
     modules = [f"scipy.linalg.tests.{file}" for file in options.files]
     try:
         # the settings are SciPy's, not those of the folder where this runs

@@ -8,7 +8,9 @@ import pytest
 from covering import pairs
 
 
-@pytest.mark.parametrize("counts", [(1, 1), (2, 3), (4, 2, 4), (9, 4, 2), (4, 9, 2), (2, 2, 2, 3, 3)], ids=str)
+@pytest.mark.parametrize(
+    "counts", [(1, 1), (2, 3), (4, 2, 4), (9, 4, 2), (4, 9, 2), (2, 2, 2, 3, 3)], ids=str
+)
 def test_any_two_values_meet(counts):
     parameters = [[f"{number}{value}" for value in range(count)] for number, count in enumerate(counts)]
     chosen = pairs(*parameters)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from covering import pairs
 from fake_kernels import install, operand
 from qr_cases import SETS, check_factors, matrix_of
 from scipy.linalg.lapack import get_lapack_funcs
@@ -51,9 +52,7 @@ def factored(a: np.ndarray, order: str) -> tuple[np.ndarray, np.ndarray]:
     return qr, tau
 
 
-@pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("letter, shape, order", pairs(DTYPES, SHAPES, "CF"), ids=str)
 def test_factors_and_products(kernels, letter, shape, order):
     a = matrix_of("random", letter, *shape)
     qr, tau = factored(a, order)
@@ -131,16 +130,14 @@ def test_least_squares_without_equations_or_unknowns(kernels, shape):
     assert not x.any() and not info.view(np.int32).reshape(2, -1)[:, 0].any()
 
 
-@pytest.mark.parametrize("kind", SETS)
-@pytest.mark.parametrize("letter", DTYPES)
-def test_bounds(kernels, kind, letter):
-    for shape in ((150, 140), (140, 150)):
-        a = matrix_of(kind, letter, *shape)
-        qr, tau = factored(a, "F")
-        k = min(shape)
-        q = qr[:, :k].copy(order="F")
-        run(orgqr, tau, q)
-        check_factors(a, q, np.triu(qr[:k]))
+@pytest.mark.parametrize("kind, letter, shape", pairs(SETS, DTYPES, [(150, 140), (140, 150)]), ids=str)
+def test_bounds(kernels, kind, letter, shape):
+    a = matrix_of(kind, letter, *shape)
+    qr, tau = factored(a, "F")
+    k = min(shape)
+    q = qr[:, :k].copy(order="F")
+    run(orgqr, tau, q)
+    check_factors(a, q, np.triu(qr[:k]))
 
 
 def test_panels_of_many_rows(kernels):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import pytest
+from covering import pairs
 
 from pyblasgpu.gpu.simulator import intrinsics as simulator
 from pyblasgpu.kernels.gemm import trmm_fused, trsm_fused_phases
@@ -21,9 +20,7 @@ pytestmark = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.parametrize("triangle", Triangle)
-@pytest.mark.parametrize("by_rows", [False, True])
-@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("letter, triangle, by_rows", pairs(DTYPES, Triangle, [False, True]))
 def test_every_triangle_and_layout(check, letter, triangle, by_rows):
     check(letter, triangle, by_rows=by_rows)
 
@@ -41,14 +38,13 @@ def test_every_pipeline(check, pipeline, triangle):
     check("d", triangle, 70, 18, mma=True, **pipeline)
 
 
-@pytest.mark.parametrize("triangle", Triangle)
-@pytest.mark.parametrize("unit, conj", list(product((False, True), repeat=2)))
+@pytest.mark.parametrize("triangle, unit, conj", pairs(Triangle, [False, True], [False, True]))
 def test_unit_and_conjugated(check, triangle, unit, conj):
     check("c", triangle, unit=unit, conj=conj)
 
 
 @pytest.mark.parametrize("triangle", Triangle)
-@pytest.mark.parametrize("order, others", [(1, 1), (16, 8), (5, 3), (17, 9), (33, 200), (64, 64)])
+@pytest.mark.parametrize("order, others", [(1, 1), (16, 8), (5, 3), (17, 9), (33, 40), (32, 16)])
 def test_odd_extents(check, triangle, order, others):
     check("s", triangle, order, others)
 
@@ -64,7 +60,7 @@ def test_vectors_where_t_is_aligned_for_them(check, order, triangle):
 def test_in_any_order_of_blocks(check, span, monkeypatch):
     for module in (trmm_fused, trsm_fused_phases):
         monkeypatch.setattr(module, "SPAN", span)
-    for seed in range(4):
+    for seed in range(2):
         simulator.reseed(seed)
         check("s", Triangle.LOWER_LEFT, 50, 30)
         check("s", Triangle.LOWER_RIGHT, 30, 50)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from covering import pairs
 from scipy.linalg import lapack
 
 from pyblasgpu.kernels.factor.qr import geqrf_panel, geqrf_tall
@@ -112,10 +113,9 @@ def check(letter="d", m=13, n=5, order="F", batch=1, way=KINDS["whole"], scale=1
 KERNELS = pytest.mark.parametrize("way", KINDS.values(), ids=KINDS)
 
 
-@KERNELS
-@pytest.mark.parametrize("order", "CF")
-@pytest.mark.parametrize("letter", DTYPES)
-def test_reflectors_are_lapacks(letter, order, way):
+@pytest.mark.parametrize("letter, order, kind", pairs(DTYPES, "CF", KINDS))
+def test_reflectors_are_lapacks(letter, order, kind):
+    way = KINDS[kind]
     for m, n in ((1, 1), (7, 7), (70, 6)):
         check(letter, m, n, order, way=way)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from covering import pairs
 from eigen_cases import KINDS, check_eigen, hermitian
 
 from pyblasgpu.dispatch.overrides import override
@@ -71,9 +72,7 @@ def test_conjugated_matrices(threads):
     check("z", 6, batch=2, threads=threads, conj=True)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("letter", DTYPES)
-@EACH
+@pytest.mark.parametrize("letter, threads, kind", pairs(DTYPES, [WARPS, BLOCK, LARGE], KINDS), ids=str)
 def test_special_matrices(letter, threads, kind):
     check(letter, 7, batch=2, threads=threads, kind=kind)
 

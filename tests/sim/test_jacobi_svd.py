@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from covering import pairs
 from eigen_cases import check_singular
 from qr_cases import SETS, matrix_of
 
@@ -76,9 +77,7 @@ def test_conjugated_matrices(threads, conj):
     check("z", 6, 4, threads=threads, conj=conj)
 
 
-@pytest.mark.parametrize("kind", SETS)
-@pytest.mark.parametrize("letter", DTYPES)
-@EACH
+@pytest.mark.parametrize("letter, threads, kind", pairs(DTYPES, [WARPS, BLOCK], SETS), ids=str)
 def test_special_matrices(letter, threads, kind):
     check(letter, 8, 6, batch=3, threads=threads, kind=kind)
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from covering import pairs
 
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.kernels.copy.packing import CBL, LAYOUTS, RBL, ROW, Packing
@@ -156,9 +157,15 @@ def test_every_packing_of_each_operand(letter, a, b):
         tile = config(letter, family).packed_as(a, b)
         assert [packing.layout for packing in tile.packings] == [LAYOUTS[a], LAYOUTS[b]]
         product(tile)
-    for share_a, share_b in itertools.product((False, True), repeat=2):
-        plain = test_gemm_simt.config(letter, False, True, share_a=share_a, share_b=share_b)
-        product(plain.packed_as(a, b), 21, 11, 17)
+
+
+@pytest.mark.parametrize(
+    "letter, of_both, share_a, share_b", pairs(DTYPES, PACKINGS, [False, True], [False, True]), ids=str
+)
+def test_every_packing_past_shared_memory(letter, of_both, share_a, share_b):
+    a, b = of_both
+    plain = test_gemm_simt.config(letter, False, True, share_a=share_a, share_b=share_b)
+    product(plain.packed_as(a, b), 21, 11, 17)
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
