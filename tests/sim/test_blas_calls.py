@@ -7,13 +7,16 @@ import pytest
 from blas_calls import ON_DEVICE, calls_of, check, placed
 
 SMALL = [(1, 2, 3), (5, 3, 2), (4, 6, 5)]
+#: Where arrays are, by turns; those of the last call are in each place.
+PLACES = ("F", "reversed")
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast")  # new indices are NaN
 @pytest.mark.parametrize("name", ON_DEVICE)
 def test_device_arrays(name, on_device):
-    for given in calls_of(name, *SMALL):
-        for how in ("F", "reversed"):
+    calls = calls_of(name, *SMALL)
+    for number, given in enumerate(calls):
+        for how in PLACES if given is calls[-1] else PLACES[number % 2 :][:1]:
             check(name, given, lambda array, how=how: on_device(placed(array, how)), lambda each: each.host)
 
 
