@@ -109,10 +109,15 @@ print(backend.why_unavailable(), warnings.filters == filters)
     assert lines(program) == ["None True"]
 
 
-@pytest.mark.parametrize("package", ["numba", "numba.cuda.np.arrayobj", "llvmlite"])
 @pytest.mark.parametrize(
-    "error",
-    ["ImportError('broken')", "AttributeError('broken')", "OSError('broken')", "SystemError('broken')"],
+    ("package", "error"),
+    [
+        ("numba", "ImportError('broken')"),
+        ("numba", "SystemError('broken')"),
+        ("numba.cuda.np.arrayobj", "AttributeError('broken')"),
+        ("llvmlite", "ImportError('broken')"),
+        ("llvmlite", "OSError('broken')"),
+    ],
 )
 def test_any_failure_of_the_import_is_a_reason(package, error):
     """Host arrays are computed by SciPy's BLAS; only what needs a kernel says why there is none."""
