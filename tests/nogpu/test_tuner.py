@@ -160,7 +160,7 @@ def test_what_was_not_asked_for_in_time_is_untried(stage):
 def test_other_layouts_do_not_wait_for_the_end_of_the_first(stage, monkeypatch, seen, others):
     """But for its likeliest candidates, or for half of the time."""
     keys = [("gemm_simt", "s", layout) for layout in ("nn", "tn")]
-    ready = {key: SimpleNamespace(left=prune.candidates(*key, H200).left[:80]) for key in keys}
+    ready = {key: SimpleNamespace(left=prune.candidates(*key, H200).left[:40]) for key in keys}
     monkeypatch.setattr(planning, "candidates", lambda *key: ready[key[:3]])
     monkeypatch.setattr(planning, "in_turns", lambda search_problem: list(search_problem.candidates))
     monkeypatch.setattr(search, "SEEN", seen)

@@ -67,7 +67,7 @@ def test_the_command_shows_the_winners(machine, capsys):
     assert "gemm_simt" in output.out
     assert "strsm: trsm_fused at 256x256" in output.out and "strsm: recursion at 512x32" in output.out
     assert str(tuned_files.user_file(H200.name)) in output.out
-    assert tune_command.main(options(json=True), machine.routine) == 0
+    assert tune_command.main(options(json=True, resume=True), machine.routine) == 0
     document = json.loads(capsys.readouterr().out)
     assert {winner["layout"] for winner in document["winners"]} >= {"nn", "nt", "tn", "tt"}
     rates = {row.pop("point"): row for row in document["trsm_rates"] if row.pop("dtype")}
