@@ -228,8 +228,7 @@ class AsyncProxy:
         """Bytes that product `number` of a warp reads; it goes on to read them until it is waited for."""
         at = self.span(address, nbytes)
         for copy in self.copies:
-            known = all(thread.clock.get(copy.key, 0) >= copy.number for thread in threads)
-            if _meet(copy.to, at) and not known:
+            if _meet(copy.to, at) and any(thread.clock.get(copy.key, 0) < copy.number for thread in threads):
                 raise SimulatorError(
                     f"a product of warp {warp} reads {at.start}..{at.stop} of shared memory, where a bulk "
                     "copy is not known to be over"
