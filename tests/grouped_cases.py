@@ -136,7 +136,7 @@ def definite(dtype: Dtype, orders: tuple[int, ...] = ORDERS) -> tuple[list[Any],
         factor = np.tril(integers(rng, (n, n), dtype, 1), -1)
         factor[np.diag_indices(n)] = rng.integers(1, 3, n)
         whole, lower = factor @ factor.T.conj(), bool(i % 2)
-        if i == FAILED:
+        if i == len(orders) - 2:
             whole[0, 0] = -1
         read = np.tri(n, dtype=bool) if lower else np.tri(n, dtype=bool).T
         stored.append(arena.take(np.where(read, whole, np.nan).astype(dtype.name), "CF"[i // 2 % 2]))
