@@ -40,7 +40,7 @@ def sytrf_panel(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
             rest, v = rest[::-1, ::-1], v[::-1]
         number = before // config.ORDER
         start = state[z, number & 1] if before else 0
-        panel = _Panel(rest[before:, before:], width, hermitian)
+        panel = _Panel(rest[before:, before:], width, hermitian, bool(upper))
         end, bad = panel.factor(start, cols, v)
         state[z, (number + 1) & 1] = end - cols
         found = [np.sign(p) * ((n - before - abs(p)) + 1 if upper else before + abs(p)) for p in panel.piv]
@@ -53,8 +53,8 @@ def sytrf_panel(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
 class _Panel:
     """Bunch and Kaufman's steps on a matrix of which the lower triangle counts."""
 
-    def __init__(self, a: np.ndarray, width: int, hermitian: bool):
-        self.a, self.width, self.m = a, width, len(a)
+    def __init__(self, a: np.ndarray, width: int, hermitian: bool, backwards: bool):
+        self.a, self.width, self.m, self.backwards = a, width, len(a), backwards
         self.conj = np.conj if hermitian else np.positive
         self.start = self._whole(a)
         self.rest, self.piv = self.start.copy(), np.zeros(self.m, int)
@@ -99,7 +99,9 @@ class _Panel:
 
         column, diagonal = size(self.rest[k:, k]), size(self.rest[k, k])
         column[0] = 0
-        most, largest = column.max(), k + int(column.argmax())
+        column[np.isnan(column)] = 0
+        places = np.flatnonzero(column == column.max())  # of equal ones the caller's first
+        most, largest = column.max(), k + int(places[-1 if self.backwards else 0])
         if not max(most, diagonal) or np.isnan(diagonal):
             return k, 1, True
         row = size(self.rest[k:, largest])

@@ -50,7 +50,7 @@ def inverse(**options) -> Check:
 
 SPREAD = panel("spread", letter="s", n=27, seed=1, order="C")
 SPECIAL = panel(test=test_sytrf_panel.check_special)
-MANY = panel(n=9, batch=20)
+MANY = panel(n=9, batch=8)
 COMPLEX = panel(letter="z", n=19)
 HERMITIAN = panel(letter="z", n=19, hermitian=True)
 STEP, SEARCH, PANEL = (f"factor.ldl.{name}" for name in ("pivot_step", "pivot_search", "sytrf_panel"))

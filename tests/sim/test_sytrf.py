@@ -13,6 +13,7 @@ from scipy.linalg import ldl as scipy_ldl
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import current, stand_ins
 from pyblasgpu.gpu.simulator import intrinsics as simulator
+from pyblasgpu.kernels.factor.ldl import ldl_rows, ldl_triangle
 from pyblasgpu.kernels.factor.ldl.sytrf_panel import SytrfPanel
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines.lapack import ldl, sytrf, sytri, sytrs
@@ -30,6 +31,9 @@ def small_panels(letter: str, threads: int):
     with ExitStack() as stack:
         stack.enter_context(small_kernels(letter))
         stack.enter_context(override("sytrf_panel", SytrfPanel(letter, 8, threads)))
+        real = "s" if letter in "sc" else "d"
+        stack.enter_context(override("ldl_triangle", ldl_triangle.LdlTriangle(real, 64, 64)))
+        stack.enter_context(override("ldl_rows", ldl_rows.LdlRows(letter, 32)))
         yield
 
 
