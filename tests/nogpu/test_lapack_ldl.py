@@ -11,6 +11,7 @@ import scipy.linalg.lapack as scipys
 from ldl_cases import check_factors, special, symmetric
 
 from pyblasgpu import lapack, linalg
+from pyblasgpu.routines.lapack import sytrf
 
 
 @pytest.fixture
@@ -51,6 +52,16 @@ def test_panels_of_any_size(put, letter, hermitian, lower):
         b = symmetric(letter, *shape, seed=9)[..., :3]
         x, _ = named(letter, "sytrs", hermitian)(put(ldu), ipiv, put(b), lower)
         np.testing.assert_allclose(a @ fetched(x)[0], b, rtol=0, atol=1e-8)
+
+
+def test_many_matrices_are_factored_some_at_a_time(kernels, monkeypatch):
+    """For the sake of memory; a panel has one block then."""
+    monkeypatch.setattr(sytrf, "MOST_MEMORY", 0)
+    a = np.tile(symmetric("d", 65), (140, 1, 1))
+    ldu, ipiv, _ = lapack.dsytrf(fake_device.Array(a.copy()), 1)
+    grids = [grid[2] for name, grid, _ in kernels.launches if name == "sytrf_panel"]
+    assert grids == [132, 132, 8, 8]
+    check_factors(a, *fetched(ldu, ipiv), True, False)
 
 
 def test_a_stack_with_singular_matrices(put):

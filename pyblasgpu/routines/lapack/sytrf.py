@@ -20,6 +20,8 @@ from .laswp import moves_scratch, words
 
 __all__ = ["emit", "launch_list"]
 
+MOST_MEMORY = 1 << 28  # bytes of V and W, of as many matrices as multiprocessors or more
+
 
 def launch_list(
     piv: Operand, info: Operand, a: Operand, *, uplo: Uplo, hermitian: bool = False
@@ -45,22 +47,35 @@ def launch_list(
 
 
 def emit(launches: LaunchList, piv: Operand, info: Operand, a: Operand, uplo: Uplo, hermitian: bool) -> None:
-    """Emit the whole call."""
-    config, n = leaf_config(launches, sytrf_panel.STEM, a.rows), a.rows
-    at_most, flags = current(launches.device).sm_count // a.batch, (uplo, hermitian)
+    """Emit the whole call; of many matrices by panels some at a time, for the sake of memory."""
+    config, n, flags = leaf_config(launches, sytrf_panel.STEM, a.rows), a.rows, (uplo, hermitian)
     if n <= config.ORDER:
         _emit_columns(launches, config.specialize(n), 1, (piv, info, a, a, a, a), (0, n), *flags)
         return
+    memory = n * config.panel(n, 1).columns * a.dtype.itemsize
+    at_once = max(MOST_MEMORY // memory, current(launches.device).sm_count)
+    for z in range(0, a.batch, at_once):
+        part = [each.matrices(z, min(at_once, a.batch - z)) for each in (piv, info, a)]
+        with launches.temporary(), launches.chain():
+            _emit_panels(launches, config, part, *flags)
+
+
+def _emit_panels(
+    launches: LaunchList, config: SytrfPanel, operands: list[Operand], uplo: Uplo, hermitian: bool
+) -> None:
+    """Emit the factors of pivots, info and A, panel by panel."""
+    piv, info, a = operands
+    n, at_most = a.rows, current(launches.device).sm_count // a.batch
     panel, blocks = config.panel(n, at_most), config.grid(n, at_most)
-    with launches.temporary(), launches.chain():
-        memory = launches.scratch(n, panel.columns, a.batch, ALIGNED)
-        rows = launches.scratch(panel.rows(blocks), 1, a.batch)
-        state = moves_scratch(launches, panel.state(blocks), a.batch)
-        for first in range(0, n, config.ORDER):
-            left, columns = (n - first, at_most), (first, min(config.ORDER, n - first))
-            panel, blocks = config.panel(*left), config.grid(*left)
-            _emit_columns(launches, panel, blocks, (piv, info, a, memory, rows, state), columns, *flags)
-            _emit_update(launches, panel, a, memory, sum(columns), *flags)
+    memory = launches.scratch(n, panel.columns, a.batch, ALIGNED)
+    rows = launches.scratch(panel.rows(blocks), 1, a.batch)
+    state = moves_scratch(launches, panel.state(blocks), a.batch)
+    for first in range(0, n, config.ORDER):
+        left, columns = (n - first, at_most), (first, min(config.ORDER, n - first))
+        panel, blocks = config.panel(*left), config.grid(*left)
+        given = piv, info, a, memory, rows, state
+        _emit_columns(launches, panel, blocks, given, columns, uplo, hermitian)
+        _emit_update(launches, panel, a, memory, sum(columns), uplo, hermitian)
 
 
 def _emit_columns(
