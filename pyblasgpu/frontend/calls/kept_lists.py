@@ -52,7 +52,7 @@ class KeptLists:
         self._found = found._replace(matrices=matrices.take(slice(0)))  # nothing of the caller's
         self._count, self._shapes = count, matrices.shapes[-count:]
         itemsize, has_elements = found.dtype.itemsize, np.asarray((matrices.shapes > 0).all(axis=1))
-        self.which = np.flatnonzero(has_elements)
+        self.places = np.flatnonzero(has_elements)
         low, high = spans(matrices._replace(pointers=0 * matrices.pointers), itemsize)
         self._low, self._high = low, high
         self._first_output = int(has_elements[:-count].sum())
@@ -81,9 +81,9 @@ class KeptLists:
         return list(out or ()), returned
 
     def _are_apart(self, pointers: np.ndarray) -> bool:
-        at, first = pointers[self.which], self._first_output
+        at, first = pointers[self.places], self._first_output
         low, high = at + self._low, at + self._high
-        inputs = self.which[:first]
+        inputs = self.places[:first]
         read = ~(self._may_be_same[inputs] & (pointers[inputs + self._count] == at[:first]))
         return are_apart((low[first:], high[first:]), (low[:first][read], high[:first][read]))
 
@@ -111,7 +111,7 @@ def keep(key: tuple[Any, ...] | None, call: KeptLists, count: int) -> None:
     """Keep a call on `count` matrices, unless they are many."""
     if key is None or count > MOST_KEPT // 8:
         return
-    if sum(len(kept.which) for kept in _kept.values()) + count > MOST_KEPT:
+    if sum(len(kept.places) for kept in _kept.values()) + count > MOST_KEPT:
         _kept.clear()
     _kept[key] = call
 
