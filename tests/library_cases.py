@@ -184,8 +184,6 @@ pyblasgpu.trmm(t, a, lower=True, out=b)
 
 #: Those of arrays in host memory alone.
 HOST_CASES = [f"linalg.solve(r, {b}, assume_a={kind!r})" for b in "cx" for kind in ("tridiagonal", "banded")]
-HOST_CASES += """
-""".strip().split("\n")
 
 #: SciPy's names of routines that are not their letter before the stem.
 NAMES = {"damax": "idamax", "zamax": "izamax", "zdot": "zdotu", "zger": "zgeru", "znrm2": "dznrm2"}
