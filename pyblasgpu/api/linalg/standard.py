@@ -91,9 +91,12 @@ def _eigenpairs_on_device(
         return values, vectors if with_vectors else None
 
     *batch, n, _ = matrix.shape
-    order = routine_module("lapack.syevd").max_order(arrays.dtype, arrays.device)
-    if n <= order or prod(batch) != 1:
+    try:
         return solve(matrix, low)
+    except NotImplementedError:
+        if prod(batch) != 1:
+            raise
+    order = routine_module("lapack.syevd").max_order(arrays.dtype, arrays.device)
     whole = mirrored(arrays, arrays.xp.reshape(matrix, (n, n)), low)
     w, v = divided_eigenpairs(name, arrays, whole, order, with_vectors, solve)
     return _stacked(arrays, batch, w), None if v is None else _stacked(arrays, batch, v)
@@ -206,14 +209,15 @@ def _triplets_on_device(
 ) -> tuple[Any, Any, Any]:
     """Singular values and vectors of device matrices, see `singular_triplets`."""
     *batch, m, n = matrix.shape
-    serves, kernel = routine_module("lapack.gesdd").serves, (m, n, arrays.dtype, arrays.device)
-    if m and n and divides and prod(batch) == 1 and not serves(*kernel, vectors=with_vectors):
-        solve = partial(_eigenpairs_on_device, name, arrays, low=True, with_vectors=True)
-        found = divided_triplets(arrays, arrays.xp.reshape(matrix, (m, n)), full, solve)
-        u, s, vh = (_stacked(arrays, batch, each) for each in found)
-        return (u, s, vh) if with_vectors else (None, s, None)
     if m and n:
-        u, s, vh, _ = svd_on_device(name, arrays.dtype, matrix, full, with_vectors)
+        try:
+            u, s, vh, _ = svd_on_device(name, arrays.dtype, matrix, full, with_vectors)
+        except NotImplementedError:
+            if not divides or prod(batch) != 1:
+                raise
+            solve = partial(_eigenpairs_on_device, name, arrays, low=True, with_vectors=True)
+            found = divided_triplets(arrays, arrays.xp.reshape(matrix, (m, n)), full, solve)
+            u, s, vh = (_stacked(arrays, batch, each) for each in found)
         return (u, s, vh) if with_vectors else (None, s, None)
     s = arrays.xp.abs(arrays.xp.reshape(matrix, (*batch, 0)))
     if not with_vectors:
