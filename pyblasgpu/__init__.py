@@ -42,8 +42,8 @@ _NAMES = {
 _HOME = {name: module for module, names in _NAMES.items() for name in names.split()}
 #: Functions that are operators in functions that PyTorch compiles.
 _OPERATORS = frozenset(["gemm", "gemmtr", "hemm", "herk", "symm", "syrk", "trmm", "trsm"])
-#: Modules that are public themselves, and those that need Dask or PyTorch, without which `import *` works.
-_MODULES, _OPTIONAL = ("blas", "errors", "lapack", "linalg"), ("dask", "torch")
+#: Modules that are public themselves, and those that need a package of their name, left out by `import *`.
+_MODULES, _OPTIONAL = ("blas", "errors", "lapack", "linalg"), ("dask", "jax", "torch")
 
 __all__ = sorted(["__version__", *_MODULES, *_HOME])
 

@@ -1,4 +1,4 @@
-"""Install builds of PyTorch and JAX for the processor into this Python's environment.
+"""Install builds of PyTorch and JAX for the processor, and numpydoc, into this Python's environment.
 
 ``python tools/frameworks.py FILE`` writes into FILE, a line each, what cannot be had from the package index,
 and why. PyTorch's usual build for Linux brings several GB of CUDA libraries: a build for the processor is
@@ -58,7 +58,7 @@ def _torch() -> str | None:
 
 
 def _programs(names: str, *packages: str) -> list[str]:
-    """Install libraries whose programs the tests run; return a line where they cannot be had."""
+    """Install libraries that tests need; return a line where they cannot be had."""
     try:
         _output("install", *packages)
     except subprocess.CalledProcessError as error:
@@ -68,7 +68,7 @@ def _programs(names: str, *packages: str) -> list[str]:
 
 def install() -> list[str]:
     """Install what can be had; return a line for each that cannot."""
-    lacking = []
+    lacking = _programs("numpydoc", "numpydoc")
     try:
         torch = _torch()
         if torch is None:
