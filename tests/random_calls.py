@@ -42,6 +42,8 @@ ROUTINES = (
     "geqrf", "orgqr", "ormqr", "gelqf", "gels", "geqp3", "sytrf", "sytrs", "sytri",
 )  # fmt: skip
 LARGEST_OF_BATCH = 300  # rows or columns
+LARGEST_AT_ONCE = 64  # rows of matrices whose batch is factored at once, however many they are
+ONE_BY_ONE = 50  # larger ones, of which each is factored by the same kernels
 
 
 def on(device: Device, monkeypatch) -> None:
@@ -102,6 +104,10 @@ class _Draw:
         conj = not out and dtype.is_complex and chance.random() < 0.4
         apart = 0 if not out and chance.random() < 0.05 else lead * (rows if by_rows else cols) + pad
         return Operand(pointer, rows, cols, *strides, dtype, conj, self._batch, apart)
+
+    def _limit_batch(self, rows: int) -> None:
+        if rows > LARGEST_AT_ONCE:
+            self._batch = min(self._batch, ONE_BY_ONE)
 
     def _vector(self, count: int) -> Operand:
         return self._matrix(count, 1)
@@ -205,6 +211,7 @@ class _Draw:
         return trtri.launch_list(self._facts(), self._matrix(n, n, out=True), uplo=self._uplo(), diag=diag)
 
     def getrf(self, m, n, _):
+        self._limit_batch(m)
         return getrf.launch_list(self._facts(min(m, n)), self._facts(), self._matrix(m, n, out=True))
 
     def determinants(self, n, *_):
@@ -215,6 +222,7 @@ class _Draw:
         return determinants.signs_launch_list(*outputs, self._facts(n), lu)
 
     def gesv(self, n, r, _):
+        self._limit_batch(n)
         info, a = self._facts(), self._matrix(n, n)
         if self._chance.random() < 0.5:
             return gesv.inverse_launch_list(info, a, self._matrix(n, n, out=True))
