@@ -1,12 +1,13 @@
-"""Few combinations of parameters in which every two values meet."""
+"""Few combinations of parameters in which every two values meet, and cases shared by two precisions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import random
+from collections.abc import Iterable, Sequence
 from itertools import combinations, product
 from typing import Any
 
-__all__ = ["pairs"]
+__all__ = ["of_precision", "pairs"]
 
 
 def pairs(*parameters: Iterable[Any]) -> list[tuple[Any, ...]]:
@@ -25,6 +26,12 @@ def pairs(*parameters: Iterable[Any]) -> list[tuple[Any, ...]]:
         del left[best]
         chosen.append(best)
     return [tuple(each[i] for each, i in zip(values, indices, strict=True)) for indices in sorted(chosen)]
+
+
+def of_precision(letter: str, cases: Sequence[Any]) -> list[Any]:
+    """Half of the cases in single precision, and the others in double, whose kernels have the same text."""
+    shuffled = random.Random(len(cases)).sample(range(len(cases)), len(cases))
+    return [cases[i] for i in sorted(shuffled["dz".count(letter) :: 2])]
 
 
 def _pairs_of(indices: tuple[int, ...]) -> list[tuple[tuple[int, int], ...]]:

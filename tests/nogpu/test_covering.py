@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations, product
 
 import pytest
-from covering import pairs
+from covering import of_precision, pairs
 
 
 @pytest.mark.parametrize(
@@ -23,3 +23,11 @@ def test_any_two_values_meet(counts):
 @pytest.mark.parametrize(("counts", "most"), [((4, 2, 4), 16), ((9, 4, 2), 36), ((2, 2, 2), 4)], ids=str)
 def test_combinations_are_few(counts, most):
     assert len(pairs(*map(range, counts))) <= most
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 7, 40])
+@pytest.mark.parametrize("single, double", ["sd", "cz"])
+def test_each_case_is_of_one_precision(count, single, double):
+    halves = [of_precision(letter, range(count)) for letter in (single, double)]
+    assert sorted(halves[0] + halves[1]) == list(range(count)) and halves[0] == sorted(halves[0])
+    assert len(halves[0]) - len(halves[1]) in (0, 1)

@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 import scipy.linalg
+from covering import pairs
 
 dask = pytest.importorskip("dask")
 da = pytest.importorskip("dask.array")
@@ -87,9 +88,11 @@ def close(got, expected):
     np.testing.assert_allclose(value, expected, atol=scale * max(abs(expected).max(initial=1), 1), rtol=0)
 
 
-@pytest.mark.parametrize("call", OF_ALL)
-@pytest.mark.parametrize("cols", [(3, 3), (3, 0, 3), (6, 0, 0)], ids=str)
-@pytest.mark.parametrize("rows", [(3, 3), (0, 3, 3), (3, 0, 3), (0, 6, 0)], ids=str)
+@pytest.mark.parametrize(
+    ("call", "rows", "cols"),
+    pairs(OF_ALL, [(3, 3), (0, 3, 3), (3, 0, 3), (0, 6, 0)], [(3, 3), (3, 0, 3), (6, 0, 0)]),
+    ids=str,
+)
 def test_empty_chunks_in_every_place(call, rows, cols):
     routine, expected = OF_ALL[call]
     a, b = matrices(6, 4)
