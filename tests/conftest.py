@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from contextlib import ExitStack
 from functools import lru_cache
 from pathlib import Path
@@ -17,6 +18,9 @@ from pyblasgpu.gpu import backend
 from pyblasgpu.testing.policies import deciding_by
 
 TESTS = Path(__file__).parent
+
+# the collector would walk through all tests again and again
+gc.set_threshold(20_000)
 
 # the same examples on every run: a failure in CI is a failure on the desk
 settings.register_profile(
@@ -38,6 +42,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             reason = ""
         if reason:
             item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
 
 
 # host matrices go where the backend says, however small they are
