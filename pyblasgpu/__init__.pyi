@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from . import blas as blas
 from . import dask as dask
 from . import errors as errors
+from . import jax as jax
 from . import lapack as lapack
 from . import linalg as linalg
 from . import torch as torch

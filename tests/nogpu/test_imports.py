@@ -54,6 +54,7 @@ LAYERS = [
     {"operands", "tasks"},
     {"terminal", "processes"},
     {"routine_table"},
+    {"lapack_rows"},
     {"routine"},
     {
         "types",
