@@ -58,10 +58,10 @@ STEP, SEARCH, PANEL = (f"factor.ldl.{name}" for name in ("pivot_step", "pivot_se
 #: module, text, what is planted in its place, the check that sees it
 DEFECTS = [
     # barriers
-    (PANEL, "                meet(counts, flags, blocks, t)\n", "                pass\n", panel(n=27)),
-    (PANEL, "                meet(counts, flags, blocks, t)\n", "                cuda.syncthreads()\n", SPREAD),
+    (PANEL, "            meet(counts, flags, blocks, t)\n", "            pass\n", panel(n=27)),
+    (PANEL, "            meet(counts, flags, blocks, t)\n", "            cuda.syncthreads()\n", SPREAD),
     (PANEL, "            leave(flags, blocks, t)", "            pass", SPREAD),
-    (PANEL, "            sync_warp()\n", "            pass\n", panel(n=27)),
+    (PANEL, "        sync_warp()\n", "        pass\n", panel(n=27)),
     (SEARCH, "            meet(n, flags, blocks, t)\n", "            cuda.syncthreads()\n", SPREAD),
     (SEARCH, "        cuda.syncthreads()\n        found", "        found", panel(n=27)),
     (PANEL, "int32(2 * WIDTH + 2 - to)", "to", SPREAD),

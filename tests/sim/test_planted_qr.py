@@ -77,7 +77,7 @@ DEFECTS = [
     ("factor.qr.geqp3", "select(ok & (row != top), square", "select(ok, square", pivoted()),
     ("factor.qr.geqp3", "root(acc[0] + acc[1])\n\n    return step", "root(acc[0])\n\n    return step", pivoted()),
     ("factor.qr.geqp3", "int32(order[i] + 1)", "int32(order[i])", pivoted()),
-    ("factor.qr.geqp3", "i = int32(least + team)", "i = n", pivoted(m=5, n=9)),
+    ("factor.qr.geqp3", "int32(least + team)", "n", pivoted(m=5, n=9)),
     ("factor.qr.geqp3", "w[0] * v[k * 2] - w[1] * v[k * 2 + 1]", "w[0] * v[k * 2] + w[1] * v[k * 2 + 1]", pivoted(letter="z")),
     ("factor.qr.geqp3", "v[k * 2] * x[k * 2 + 1] - v", "v[k * 2] * x[k * 2 + 1] + v", pivoted(letter="z")),
     ("factor.qr.geqp3", "re * h[FACTOR + 1] + im * h[FACTOR]", "im * h[FACTOR]", pivoted(letter="z")),

@@ -206,6 +206,14 @@ def _build(config: LdlTriangle):
     follow, interchange, number = _follower(config), _interchanger(), number_of()
     find, make_whole = _zero_finder(config), _completer(config)
 
+    @device_function
+    def number_rows(rows, n, t):
+        i = int32(t)
+        while i < n:
+            rows[i] = i
+            i = int32(i + DIM)
+        cuda.syncthreads()
+
     def ldl_triangle(
         piv, words, info, a, l, d, n, upper, parts, task, piv_step, a_rs, a_cs, l_cs,
         stride_piv, stride_words, stride_info, stride_a, stride_l, stride_d,
@@ -223,11 +231,7 @@ def _build(config: LdlTriangle):
             a, a_rs, a_cs = offset(a, (n - 1) * (a_rs + a_cs) * parts), -a_rs, -a_cs
         share = int32(quotient(int32(n + blocks - 1), blocks))
         first, end = int32(min(block * share, n)), int32(min((block + 1) * share, n))
-        i = int32(t)
-        while i < n:
-            rows[i] = i
-            i = int32(i + DIM)
-        cuda.syncthreads()
+        number_rows(rows, n, t)
         is_second = follow(rows, pivots, piv, piv_step, n, is_upper, end, t)
 
         # (2) a column after the other

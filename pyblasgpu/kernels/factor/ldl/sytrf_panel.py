@@ -274,6 +274,45 @@ def _build(config: SytrfPanel):
     grid_dependency_wait, sync_warp, quotient = ptx.grid_dependency_wait, ptx.sync_warp, ptx.quotient
     LABELS = 0 if IS_PANEL else MEMORY * facts.itemsize // 4
 
+    @device_function
+    def start(counts, upper):
+        for each in range(COUNTS):
+            counts[each] = int32(0)
+        counts[KK] = counts[KP] = int32(-1)
+        counts[BACKWARDS] = upper
+
+    @device_function
+    def pivot(local, counts, held, inside, columns, told, span, place, pivots, k, to, m, bad):
+        p, x, choice = local
+        matrix, rs, cs = held
+        a, a_rs, a_cs = inside
+        v, w, ld, step = columns
+        rows, labels, exchanged, flags = told
+        low, high, share, sign = span
+        block, blocks, t = place
+        piv, piv_step, n, before, upper = pivots
+        choose(
+            choice, x, counts, matrix, rs, cs, v, w, ld, step, rows, labels, exchanged, flags, k, to, m,
+            low, high, sign, block, blocks, t,
+        )  # fmt: skip
+        kp, width, source, is_zero = choice[0], choice[1], choice[2], choice[3] != 0
+        kk = int32(k + width - 1)
+        if kp != kk:
+            move(x, counts, matrix, rs, cs, v, w, ld, step, rows, k, kk, kp, low, high, share, sign, t)
+            meet(counts, flags, blocks, t)
+        if is_zero and bad == 0:
+            bad = int32(number(n, upper != 0, before + k))
+        if block == 0 and t == 0:
+            write_pivot(piv, piv_step, n, upper != 0, before + k, before + kk, before + kp, width)
+        if width == 1:
+            write_one(p, x, a, a_rs, a_cs, v, w, ld, step, k, kp, source, is_zero, low, high, t)
+        else:
+            write_two(p, x, a, a_rs, a_cs, v, w, ld, step, k, kp, source, sign, low, high, t)
+        counts[DONE], counts[KK], counts[KP], counts[TEMP] = k, kk, kp, source
+        counts[END] = k if is_zero else int32(k + width)
+        sync_warp()
+        return width, bad
+
     def sytrf_panel(
         piv, info, a, v, rows, state, flags, n, before, cols, upper, hermitian, piv_step, a_rs, a_cs, v_cs,
         stride_piv, stride_info, stride_a, stride_v, stride_rows, stride_state,
@@ -294,10 +333,7 @@ def _build(config: SytrfPanel):
         if upper != 0:
             a, a_rs, a_cs = offset(a, (n - 1) * (a_rs + a_cs) * REALS), -a_rs, -a_cs
         a = offset(a, before * (a_rs + a_cs) * REALS)
-        for each in range(COUNTS):
-            counts[each] = int32(0)
-        counts[KK] = counts[KP] = int32(-1)
-        counts[BACKWARDS] = upper
+        start(counts, upper)
         k, bad, low, high, share = int32(0), int32(0), int32(0), m, m
         if IS_PANEL:
             share = int32(quotient(int32(m + blocks - 1), blocks))
@@ -317,30 +353,14 @@ def _build(config: SytrfPanel):
         exchanged, to = offset(state, CARRIES), int32(WIDTH)
 
         # (2) a pivot after the other
+        held, inside, columns = (matrix, rs, cs), (a, a_rs, a_cs), (v, w, ld, step)
+        told, span = (rows, labels, exchanged, flags), (low, high, share, sign)
+        place, pivots = (block, blocks, t), (piv, piv_step, n, before, upper)
         while k < cols:
-            choose(
-                choice, x, counts, matrix, rs, cs, v, w, ld, step, rows, labels, exchanged, flags, k, to, m,
-                low, high, sign, block, blocks, t,
-            )  # fmt: skip
-            kp, width, source, is_zero = choice[0], choice[1], choice[2], choice[3] != 0
-            kk = int32(k + width - 1)
-            if kp != kk:
-                move(
-                    x, counts, matrix, rs, cs, v, w, ld, step, rows, k, kk, kp, low, high, share, sign, t
-                )  # fmt: skip
-                meet(counts, flags, blocks, t)
-            if is_zero and bad == 0:
-                bad = number(n, upper != 0, before + k)
-            if block == 0 and t == 0:
-                write_pivot(piv, piv_step, n, upper != 0, before + k, before + kk, before + kp, width)
-            if width == 1:
-                write_one(p, x, a, a_rs, a_cs, v, w, ld, step, k, kp, source, is_zero, low, high, t)
-            else:
-                write_two(p, x, a, a_rs, a_cs, v, w, ld, step, k, kp, source, sign, low, high, t)
-            counts[DONE], counts[KK], counts[KP], counts[TEMP] = k, kk, kp, source
-            counts[END] = k if is_zero else int32(k + width)
+            width, bad = pivot(
+                (p, x, choice), counts, held, inside, columns, told, span, place, pivots, k, to, m, bad
+            )
             k, to = int32(k + width), int32(2 * WIDTH + 2 - to)
-            sync_warp()
 
         # (3) what the next panel finds
         if IS_PANEL:

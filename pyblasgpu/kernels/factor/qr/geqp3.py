@@ -298,6 +298,39 @@ def _build(config: Geqp3):
         else:
             cuda.syncthreads()
 
+    @device_function
+    def start_order(order, is_over, n, t):
+        i = int32(t)
+        while i < n:
+            order[i], is_over[i] = i, int32(0)
+            i = int32(i + DIM)
+
+    @device_function
+    def write_order(jpvt, jpvt_step, order, n, t):
+        i = int32(t)
+        while i < n:
+            jpvt[i * jpvt_step] = int32(order[i] + 1)
+            i = int32(i + DIM)
+
+    @device_function
+    def step_all(vectors, is_over, w, w_cs, pivot, below, after, parts, team, teams, j, n, r, m, t):
+        acc, x, v, y, u, h = vectors
+        c = int32(team)
+        while c < n:
+            if is_over[c] == 0:
+                column = offset(w, c * w_cs * REALS)
+                step(acc, x, v, y, u, h, column, pivot, below, after, parts, c, j, r, m, t)
+            c = int32(c + teams)
+
+    @device_function
+    def finish_rest(a, a_rs, a_cs, w, w_cs, h, backs, order, first, teams, n, r, m):
+        i = int32(first)
+        while i < n:
+            c = int32(order[i])
+            column, to = offset(w, c * w_cs * REALS), offset(a, i * a_cs * REALS)
+            finish(to, a_rs, column, h, backs[c], m, r, TEAM, m)
+            i = int32(i + teams)
+
     def geqp3(
         tau, a, w, state, jpvt, order, flags, m, n, tau_step, jpvt_step, a_rs, a_cs, w_cs,
         stride_tau, stride_jpvt, stride_a, stride_w, stride_state, stride_order,
@@ -322,10 +355,7 @@ def _build(config: Geqp3):
         grid_dependency_wait()
 
         # (2) columns of about one, and their norms
-        i = t
-        while i < n:
-            order[i], is_over[i] = i, int32(0)
-            i = int32(i + DIM)
+        start_order(order, is_over, n, t)
         c = team
         while c < n:
             begin(acc, x, v, u, offset(w, c * w_cs * REALS), state, parts, c, n, r, m, t)
@@ -344,12 +374,8 @@ def _build(config: Geqp3):
             cuda.syncthreads()
             pivot = offset(w, p * w_cs * REALS)
             make(h, pivot[j * REALS], pivot[j * REALS + REALS - 1], below[p])
-            c = team
-            while c < n:
-                if is_over[c] == 0:
-                    column = offset(w, c * w_cs * REALS)
-                    step(acc, x, v, y, u, h, column, pivot, below, after, parts, c, j, r, m, t)
-                c = int32(c + teams)
+            vectors = acc, x, v, y, u, h
+            step_all(vectors, is_over, w, w_cs, pivot, below, after, parts, team, teams, j, n, r, m, t)
 
             # (4) the column in its place
             back, to = backs[p], offset(a, j * a_cs * REALS)
@@ -361,16 +387,8 @@ def _build(config: Geqp3):
             j = int32(j + 1)
 
         # (5) the columns right of the square
-        i = int32(least + team)
-        while i < n:
-            c = int32(order[i])
-            column, to = offset(w, c * w_cs * REALS), offset(a, i * a_cs * REALS)
-            finish(to, a_rs, column, h, backs[c], m, r, TEAM, m)
-            i = int32(i + teams)
-        i = t
-        while i < n and block == 0:
-            jpvt[i * jpvt_step] = int32(order[i] + 1)
-            i = int32(i + DIM)
+        finish_rest(a, a_rs, a_cs, w, w_cs, h, backs, order, int32(least + team), teams, n, r, m)
+        write_order(jpvt, jpvt_step, order, n if block == 0 else int32(0), t)
         if IS_SPREAD:
             part(flags, blocks, t)
 
