@@ -20,8 +20,10 @@ from pyblasgpu.kernels.registry import family_of
 from .kernel_checks import Check
 
 PREFIX = f"{kernels.__name__}."
+#: Modules that another one imports by their names, to build a kernel.
+BY_NAME = {"gemm.source": ("gemm.mainloop", "gemm.persistent", "gemm.trmm_fused", "gemm.trsm_fused")}
 #: Imported when a kernel is built: here, lest that happens while a defect is planted.
-for _name in ("copy.copy_scaled_kernel", "gemm.persistent", "gemm.trmm_fused", "gemm.trsm_fused"):
+for _name in ("copy.copy_scaled_kernel", *BY_NAME["gemm.source"]):
     import_module(PREFIX + _name)
 
 
@@ -62,7 +64,8 @@ def parts_of(name: str) -> frozenset[str]:
     imported = (
         each.removeprefix(PREFIX) for each in imported_modules(PREFIX + name) if each.startswith(PREFIX)
     )
-    return frozenset(each for each in imported if path_of(each).exists() and each not in (name, "registry"))
+    found = (*imported, *BY_NAME.get(name, ()))
+    return frozenset(each for each in found if path_of(each).exists() and each not in (name, "registry"))
 
 
 def path_of(module: str) -> Path:
