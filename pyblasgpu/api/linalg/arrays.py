@@ -130,6 +130,11 @@ class Arrays(NamedTuple):
         return self._replace(each=(array,), like=array)
 
     @property
+    def precision(self) -> float:
+        """The distance of 1 from the next number of the dtype."""
+        return float(np.finfo(self.dtype.name).eps)
+
+    @property
     def device(self) -> int | None:
         """The device of device arrays; None of host arrays."""
         return None if self.library.host else self.library.device(self.each[0])

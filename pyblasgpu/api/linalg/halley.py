@@ -7,11 +7,9 @@ factors of [√c X; I], from two Cholesky factorizations in double precision; el
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import sqrt
+from collections.abc import Callable, Iterator
+from math import frexp, isfinite, sqrt
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from ..keyword.level3 import gemm
 from ..keyword.rank_k import herk, syrk
@@ -21,7 +19,7 @@ from .arrays import Arrays
 from .checks import host_values
 from .structures import conjugate_transpose
 
-__all__ = ["LEAST", "Sign", "hermitian_part", "hermitian_sign", "norm_bound", "unitary_factor"]
+__all__ = ["LEAST", "Sign", "hermitian_part", "hermitian_sign", "norm_bound", "scaled", "unitary_factor"]
 
 LEAST = 1e-8  # singular values, of the norm, for which the weights are made; smaller ones take more steps
 LARGE = 100.0  # c from which on one Cholesky factorization would lose digits (Nakatsukasa and Higham, 2013)
@@ -57,6 +55,19 @@ def weights(least: float, precision: float) -> Iterator[tuple[float, float, floa
         least = min(least * (a + b * squared) / (1 + c * squared), 1.0)
 
 
+def scaled(arrays: Arrays, a: Any) -> tuple[Any, Callable[[Any], Any]] | None:
+    """A matrix times a power of two, its largest element about one, and what scales values back; None where
+    it is not finite.
+    """
+    largest = float(host_values(arrays.xp.max(arrays.xp.abs(a))))
+    if not isfinite(largest):
+        return None
+    exponent = frexp(largest)[1]
+    half = exponent // 2  # in two factors, as a power of two may be beyond the range
+    rest = exponent - half
+    return a * 2.0**-half * 2.0**-rest, lambda values: values * 2.0**half * 2.0**rest
+
+
 def norm_bound(arrays: Arrays, a: Any) -> float:
     """A bound of the largest singular value: the Frobenius norm, or less."""
     xp = arrays.xp
@@ -78,7 +89,7 @@ def unitary_factor(arrays: Arrays, x: Any, is_hermitian: bool = False) -> Any:
     """
     xp = arrays.xp
     narrow, wide = (getattr(xp, name) for name in (arrays.dtype.name, _double(arrays)))
-    for a, b, c in weights(LEAST, 10 * float(np.finfo(arrays.dtype.name).eps)):
+    for a, b, c in weights(LEAST, 10 * arrays.precision):
         if c > LARGE:
             x = _by_qr(arrays, xp.astype(x, wide, copy=False), a, b, c)
         else:
@@ -101,10 +112,6 @@ def _double(arrays: Arrays) -> str:
     return "complex128" if arrays.dtype.is_complex else "float64"
 
 
-def _identity(arrays: Arrays, like: Any) -> Any:
-    return arrays.xp.eye(like.shape[-1], dtype=like.dtype, **arrays.placement)
-
-
 def _gram(arrays: Arrays, x: Any, scale: float = 1.0) -> Any:
     """The lower triangle of ``scale * XᴴX``."""
     if arrays.dtype.is_complex:
@@ -114,14 +121,14 @@ def _gram(arrays: Arrays, x: Any, scale: float = 1.0) -> Any:
 
 def _by_cholesky(arrays: Arrays, x: Any, a: float, b: float, c: float) -> Any:
     """One step by the Cholesky factor of I + c XᴴX."""
-    factor = lapack.potrf(_gram(arrays, x, c) + _identity(arrays, x), lower=True)[0]
+    factor = lapack.potrf(_gram(arrays, x, c) + arrays.identity(x.shape[-1]), lower=True)[0]
     solved = trsm(factor, x, alpha=a - b / c, side="R", lower=True, trans="C")
     return (b / c) * x + trsm(factor, solved, side="R", lower=True)
 
 
 def _by_qr(arrays: Arrays, x: Any, a: float, b: float, c: float) -> Any:
     """One step by orthonormal columns [Q1; Q2] of [√c X; I], which CholeskyQR2 makes."""
-    identity = _identity(arrays, x)
+    identity = arrays.identity(x.shape[-1], dtype=_double(arrays))
     factor = lapack.potrf(_gram(arrays, x, c) + identity, lower=True)[0]
     first = trsm(factor, x, alpha=sqrt(c), side="R", lower=True, trans="C")
     second = trsm(factor, identity, side="R", lower=True, trans="C")

@@ -255,7 +255,7 @@ def _by_singular_values(
     a, right = broadcast_batches(arrays, a, right)
     m, n = a.shape[-2:]
     u, s, vh = singular_triplets(name, arrays, a)
-    relative = float(np.finfo(dtype.name).eps) if cond is None else float(cond)
+    relative = arrays.precision if cond is None else float(cond)
     largest = xp.max(s, axis=-1, keepdims=True) if min(m, n) else 0
     counts = s > largest * relative
     inverse = xp.where(counts, 1 / xp.where(counts, s, 1), 0)

@@ -35,7 +35,7 @@ def by_pivots(arrays: Arrays, a: Any, b: Any, cond: float | None) -> tuple[Any, 
         factors, tau, _, _ = lapack.geqrf(a)
         y, _, _ = lapack.ormqr("L", "C", factors, tau, b)
         return by_pivots(arrays, arrays.xp.triu(factors[..., :n, :]), y[..., :n, :], cond)
-    least, relative = min(m, n), float(np.finfo(arrays.dtype.name).eps) if cond is None else float(cond)
+    least, relative = min(m, n), arrays.precision if cond is None else float(cond)
     factors, columns, tau, _, _ = lapack.geqp3(a)
     triangles = host_values(factors[..., :least, :least])
     ranks = np.array([_rank(triangles[index], relative) for index in np.ndindex(*batch)], np.int64)

@@ -8,7 +8,7 @@ divided again. More rows than columns are reduced by QR factors first.
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import frexp, isfinite, nan
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from ..keyword.level3 import gemm
 from .arrays import Arrays
 from .checks import host_values
-from .halley import LEAST, hermitian_part, norm_bound, unitary_factor
+from .halley import LEAST, hermitian_part, norm_bound, scaled, unitary_factor
 from .qr import qr
 from .structures import conjugate_transpose
 
@@ -49,34 +49,28 @@ def divided_triplets(arrays: Arrays, a: Any, full: bool, solve: Solve) -> tuple[
         u, s, vh = divided_triplets(arrays, conjugate_transpose(arrays, a), full, solve)
         return conjugate_transpose(arrays, vh), s, conjugate_transpose(arrays, u)
     xp = arrays.xp
-    largest = float(host_values(xp.max(xp.abs(a))))
-    if not isfinite(largest):
-        s = xp.full((n,), nan, dtype=xp.real(a).dtype, **arrays.placement)
-        return arrays.identity(m, m if full else n) * nan, s, arrays.identity(n) * nan
-    exponent = frexp(largest)[1]
-    half = exponent // 2  # in two factors, as a power of two may be beyond the range
-    a = a * 2.0**-half * 2.0 ** (half - exponent)
-    basis = None
+    found = scaled(arrays, a)
+    if found is None:
+        return arrays.identity(m, m if full else n) * nan, xp.real(a[0]) * nan, arrays.identity(n) * nan
+    (a, scale_back), basis = found, None
     if m > n:
         basis, a = qr(a, mode="full" if full else "economic", check_finite=False)
         a = a[:n, :]
-    tolerance = ZERO * _precision(arrays) * norm_bound(arrays, a)
-    u, s, v = _triplets(arrays, a, tolerance, solve)
+    u, s, v = _triplets(arrays, a, solve)
     order = xp.flip(xp.argsort(s), axis=0)
     s, u, v = xp.take(s, order, axis=0), xp.take(u, order, axis=1), xp.take(v, order, axis=1)
     if basis is not None:
         columns = [gemm(basis[:, :n], u), basis[:, n:]]
         u = xp.concat(columns, axis=1) if full else columns[0]
-    return u, s * 2.0**half * 2.0 ** (exponent - half), conjugate_transpose(arrays, v)
+    return u, scale_back(s), conjugate_transpose(arrays, v)
 
 
-def _precision(arrays: Arrays) -> float:
-    return float(np.finfo(arrays.dtype.name).eps)
-
-
-def _triplets(arrays: Arrays, a: Any, tolerance: float, solve: Solve) -> tuple[Any, Any, Any]:
-    """Left vectors, singular values, descending, and right vectors of a square matrix."""
+def _triplets(arrays: Arrays, a: Any, solve: Solve, tolerance: float | None = None) -> tuple[Any, Any, Any]:
+    """Left vectors, singular values, descending, and right vectors of a square matrix; a norm up to the
+    `tolerance`, by default that of a whole matrix, is zero.
+    """
     xp, n, bound = arrays.xp, a.shape[-1], norm_bound(arrays, a)
+    tolerance = ZERO * arrays.precision * bound if tolerance is None else tolerance
     if bound <= tolerance:
         return (
             arrays.identity(n),
@@ -86,7 +80,7 @@ def _triplets(arrays: Arrays, a: Any, tolerance: float, solve: Solve) -> tuple[A
     factor = unitary_factor(arrays, a / bound)
     values, vectors = solve(hermitian_part(arrays, gemm(factor, a, trans_a="C")))
     values, vectors = xp.flip(xp.abs(values), axis=0), xp.flip(vectors, axis=1)
-    rank = int(np.count_nonzero(host_values(values) > max(SMALL, HIDDEN * _precision(arrays)) * bound))
+    rank = int(np.count_nonzero(host_values(values) > max(SMALL, HIDDEN * arrays.precision) * bound))
     left = gemm(factor, vectors[:, :rank])
     if rank == n:
         return left, values, vectors
@@ -96,7 +90,7 @@ def _triplets(arrays: Arrays, a: Any, tolerance: float, solve: Solve) -> tuple[A
     left, left_rest = columns[:, :rank] * (diagonal / xp.abs(diagonal)), columns[:, rank:]
     right_rest = vectors[:, rank:]
     rest = gemm(left_rest, gemm(a, right_rest), trans_a="C")
-    u, s, v = _triplets(arrays, rest, tolerance, solve)
+    u, s, v = _triplets(arrays, rest, solve, tolerance)
     left, right = (
         xp.concat([most, gemm(basis, others)], axis=1)
         for most, basis, others in ((left, left_rest, u), (vectors[:, :rank], right_rest, v))

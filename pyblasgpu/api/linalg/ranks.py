@@ -202,7 +202,7 @@ def matrix_rank(
         if len(matrix.shape) < 2:
             return arrays.returned(xp.astype(xp.any(matrix != 0), xp.int64))
         m, n = matrix.shape[-2:]
-        relative = max(m, n) * _precision(arrays) if rtol is None else rtol
+        relative = max(m, n) * arrays.precision if rtol is None else rtol
         atol = _along(name, "tol", arrays, 0.0 if tol is None else tol)
         rtol = _along(name, "rtol", arrays, relative if tol is None else 0.0)
         try:
@@ -333,7 +333,7 @@ def _basis(
         check_values(arrays, check_finite, name, matrix)
         m, n = matrix_or_stack(name, "A", matrix)
         in_place = arrays.output(matrix, overwrite) is not None
-        relative = max(m, n) * _precision(arrays) if rcond is None else float(rcond)
+        relative = max(m, n) * arrays.precision if rcond is None else float(rcond)
         found = _triplets_or_factors(name, arrays, arrays.cast(matrix), 0.0, relative, full, driver, in_place)
         if isinstance(found, FullRank):
             return arrays, found, min(m, n)
@@ -362,11 +362,6 @@ def _sizes(name: str, arrays: Arrays, matrix: Any, is_hermitian: bool, divides: 
         return singular_triplets(name, arrays, matrix, with_vectors=False, divides=divides)[1]
     square_order(name, "A", matrix)
     return arrays.xp.abs(eigenpairs(name, arrays, matrix, True, with_vectors=False)[0])
-
-
-def _precision(arrays: Arrays) -> float:
-    """The distance of 1 from the next number of the dtype."""
-    return float(np.finfo(arrays.dtype.name).eps)
 
 
 def _along(name: str, argument: str, arrays: Arrays, tolerance: Any) -> Any:
@@ -402,7 +397,7 @@ def _inverted(
         check_values(arrays, check_finite, name, matrix)
         m, n = matrix_or_stack(name, "a", matrix)
         matrix = arrays.cast(matrix)
-        defaults = 0.0, max(m, n) * _precision(arrays)
+        defaults = 0.0, max(m, n) * arrays.precision
         atol, rtol = (
             _along(name, argument, arrays, default if value is None else value)
             for argument, value, default in zip(("atol", "rtol"), tolerances, defaults, strict=True)

@@ -8,7 +8,7 @@ these are solved as one stack (Nakatsukasa and Higham, 2013). All of it is produ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from math import frexp, isfinite, nan, pi
+from math import nan, pi
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.linalg import LinAlgError
 from ..keyword.level3 import gemm
 from .arrays import Arrays
 from .checks import host_values
-from .halley import hermitian_part, hermitian_sign, norm_bound
+from .halley import hermitian_part, hermitian_sign, norm_bound, scaled
 from .qr import qr
 
 __all__ = ["divided_eigenpairs", "shifts"]
@@ -39,13 +39,18 @@ class _Task(NamedTuple):
     arrays : Arrays
     order : int
         The largest order of a block that is not divided.
-    tolerance : float
-        The precision times the norm of the matrix.
+    norm : float
+        A bound of the norm of the matrix.
     """
 
     arrays: Arrays
     order: int
-    tolerance: float
+    norm: float
+
+    @property
+    def tolerance(self) -> float:
+        """The precision times the norm."""
+        return self.arrays.precision * self.norm
 
 
 class _Division(NamedTuple):
@@ -91,23 +96,18 @@ def divided_eigenpairs(
     LinAlgError
         When no shift divides a block.
     """
-    xp, n = arrays.xp, a.shape[-1]
-    largest = float(host_values(xp.max(xp.abs(a))))
-    if not isfinite(largest):
-        values = xp.full((n,), nan, dtype=xp.real(a).dtype, **arrays.placement)
-        return values, a * nan if with_vectors else None
-    exponent = frexp(largest)[1]
-    # in two factors, as a power of two may be beyond the range
-    half = exponent // 2
-    a = hermitian_part(arrays, a * 2.0**-half * 2.0 ** (half - exponent))
-    precision = float(np.finfo(arrays.dtype.name).eps)
-    task = _Task(arrays, order, precision * norm_bound(arrays, a))
+    xp, found = arrays.xp, scaled(arrays, a)
+    if found is None:
+        return xp.real(a[0]) * nan, a * nan if with_vectors else None
+    a, scale_back = found
+    a = hermitian_part(arrays, a)
+    task = _Task(arrays, order, norm_bound(arrays, a))
     root = _divided(name, task, a)
     leaves = [leaf for leaf in _leaves(root) if leaf.shape[-1] <= order]
     solved = iter(_solved(task, leaves, solve))
     values, vectors = _joined(task, root, solved, with_vectors)
     ascending = xp.argsort(values)
-    values = xp.take(values, ascending, axis=0) * 2.0**half * 2.0 ** (exponent - half)
+    values = scale_back(xp.take(values, ascending, axis=0))
     return values, xp.take(vectors, ascending, axis=1) if with_vectors else None
 
 
@@ -194,7 +194,7 @@ def _solved(task: _Task, leaves: list[Any], solve: Solve) -> Iterator[tuple[Any,
         return
     arrays, order = task.arrays, max(leaf.shape[-1] for leaf in leaves)
     xp = arrays.xp
-    beyond = 4 * task.tolerance / float(np.finfo(arrays.dtype.name).eps)
+    beyond = 4 * task.norm
 
     def filled(leaf: Any) -> Any:
         n = leaf.shape[-1]
