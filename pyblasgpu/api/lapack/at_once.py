@@ -35,5 +35,5 @@ def _at_once(
         return getattr(routine_module("lapack.gesv"), f"{routine}_launch_list")(*operands)
 
     read = tuple((layout, Trans.NO) for layout in call.inputs[:-1])
-    (info,) = call.run_on_arrays(launches, read, source, (ONE,), (), call_key(routine), out_of_place=True)
+    (info,) = call.run_on_arrays(launches, read, source, (ONE,), (), call_key(routine), reads_source=True)
     return call.delivered(), info

@@ -21,7 +21,7 @@ def upper_triangle(name: str, factors: Array, dtype: Dtype) -> Array:
     def launches(_: tuple[Any, ...], operands: Any) -> Any:
         return routine_module("copies").upper_launch_list(*operands)
 
-    call.run_on_arrays(launches, (), source, (), (), call_key("upper_triangle"), out_of_place=True)
+    call.run_on_arrays(launches, (), source, (), (), call_key("upper_triangle"), reads_source=True)
     return call.delivered()
 
 

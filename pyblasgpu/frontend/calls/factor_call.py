@@ -157,11 +157,11 @@ class FactorCall(Call):
         counts: tuple[int, ...],
         input_integers: tuple[Any, ...],
         key: tuple[Any, ...] | None,
-        out_of_place: bool = False,
+        reads_source: bool = False,
     ) -> list[Any]:
         """Enqueue the routine on device arrays; the integers that it leaves.
 
-        `out_of_place`: `prepare` takes `source` too, between the inputs and the output, which is new.
+        `reads_source`: see `Call.run`; the output is new then.
         """
         self.note_write()
         out, stream = self.out, self.stream
@@ -171,13 +171,11 @@ class FactorCall(Call):
         kept = None
         if key is not None and 0 not in out.shape:
             call = key, self.arrays, input_integers, operands, source, prepare, plan
-            kept = keep_factor(*call, out_of_place=out_of_place)
+            kept = keep_factor(*call, reads_source=reads_source)
         recorded, step = steps.get(), None
         whole = operands if source is out else (*operands[:-1], source, out)
         if kept is None:
-            if not out_of_place:
-                self.start_from(source)
-            self._enqueue(prepare, (1,), (), whole if out_of_place else operands, None, None)
+            self._enqueue(prepare, (1,), (), operands, source, None, reads_source)
         else:
             addresses = [layout.pointer for layout in whole]
             kept.call.run_checked(addresses, 1, 0, stream)

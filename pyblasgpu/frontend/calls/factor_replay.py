@@ -192,12 +192,12 @@ def keep_factor(
     source: Layout,
     prepare: Callable[..., Any],
     plan: IntegersPlan,
-    out_of_place: bool = False,
+    reads_source: bool = False,
 ) -> KeptFactor | None:
     """Keep a call on `arrays`, the last of them its output or what its output holds at first, under `key`.
 
     `layouts` and `prepare` are a `CachedCall`'s, the last layout the output's; it is `source`, or new, by
-    rows or by columns. `out_of_place`: see `FactorCall.run_on_arrays`. None, and nothing kept, where that
+    rows or by columns. `reads_source`: see `FactorCall.run_on_arrays`. None, and nothing kept, where that
     cannot be.
     """
     library, out = quick_library(arrays[0]), layouts[-1]
@@ -213,7 +213,7 @@ def keep_factor(
     if len(called) != 1 or source.shape != out.shape:
         return None
     generation = import_module("...dispatch.choose", __package__).generation
-    launches = after_copy(prepare) if copies and not out_of_place else prepare
+    launches = after_copy(prepare) if copies and not reads_source else prepare
     call = CachedCall(whole, called[0], launches, generation)
     *batch_shape, rows, cols = out.shape
     swapped = out.strides != strides_by_rows(out.shape)
