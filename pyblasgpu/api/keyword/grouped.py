@@ -12,7 +12,7 @@ from ...arguments import Array, Flag, Number, Stream
 from ...frontend.arrays.streams import contexts
 from ...frontend.calls.call import Call
 from ...frontend.calls.call_cache import ON_DEVICE
-from ...frontend.calls.kept_lists import KeptLists, find, keep, key_of
+from ...frontend.calls.kept_lists import KeptLists, keep, repeated
 from ...frontend.calls.ragged import (
     are_by_columns,
     check_calls,
@@ -21,6 +21,7 @@ from ...frontend.calls.ragged import (
     columns,
     described,
     facts_of,
+    note_writes_of,
     numbers_of,
     per_entry,
     quick_outputs,
@@ -118,12 +119,9 @@ def _quick(name: str, lists: _Lists, stream: Any) -> list[Any] | None:
     """Check all arrays of a device at once and run; None, nothing done, where careful checks are needed."""
     count, (left, right, out, *values) = len(lists.a), lists
     facts = facts_of((*left, *right, *(out or ())))
-    key = facts and key_of(name, facts, values, out is None)
-    kept = find(key)
-    if facts and kept is not None:
-        repeated = kept.run(name, facts.pointers, out, stream)
-        if repeated is not None:
-            return repeated[0]
+    key, done = repeated(name, facts, values, out, stream)
+    if done is not None:
+        return done[0]
     found = described(facts)
     if found is None:
         return None
@@ -176,9 +174,7 @@ def _careful(name: str, lists: _Lists, stream: Any, backend: str | None) -> list
     first = calls[0]
     if first.library.host:
         return [run_product(call, product) for call, product in zip(calls, products, strict=True)]
-    for call in calls:
-        if 0 not in call.out.shape:
-            call.note_write()
+    note_writes_of(calls)
     for dtype in dict.fromkeys(call.dtype for call in calls):
         which = [i for i, call in enumerate(calls) if call.dtype is dtype]
         chosen = [(calls[i], products[i]) for i in which]

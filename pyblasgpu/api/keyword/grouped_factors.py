@@ -16,7 +16,7 @@ from ...frontend.arrays.streams import contexts
 from ...frontend.calls.call_cache import ON_DEVICE
 from ...frontend.calls.factor_call import FactorCall
 from ...frontend.calls.factor_replay import ONE, left_behind, new_integers, plan_integers
-from ...frontend.calls.kept_lists import KeptLists, find, keep, key_of
+from ...frontend.calls.kept_lists import KeptLists, keep, repeated
 from ...frontend.calls.ragged import (
     are,
     are_by_columns,
@@ -26,6 +26,7 @@ from ...frontend.calls.ragged import (
     columns,
     described,
     facts_of,
+    note_writes_of,
     per_entry,
     quick_outputs,
 )
@@ -98,11 +99,9 @@ def _quick_factors(
 ) -> tuple[list[Any], DeviceIntegers] | None:
     """Check all arrays of a device at once and run; None, nothing done, where careful checks are needed."""
     facts, count = facts_of((*a, *(out or ()))), len(a)
-    key = facts and key_of(name, facts, [lower], out is None)
-    if facts and (kept := find(key)) is not None:
-        repeated = kept.run(name, facts.pointers, out, stream)
-        if repeated is not None:
-            return repeated
+    key, done = repeated(name, facts, [lower], out, stream)
+    if done is not None:
+        return done
     found = described(facts)
     if found is None:
         return None
@@ -195,9 +194,7 @@ def _factors(
     if len(dtypes) > 1:
         names = sorted(dtype.name for dtype in dtypes)
         raise TypeError(f"{name}: a has matrices of {', '.join(names)}; those of one dtype are needed")
-    for call in calls:
-        if 0 not in call.out.shape:
-            call.note_write()
+    note_writes_of(calls)
     matrices = columns([call.inputs[0] for call in calls]), columns([call.out for call in calls])
     is_lower = np.array([uplo is Uplo.LOWER for uplo in triangles])
     assert first.device is not None

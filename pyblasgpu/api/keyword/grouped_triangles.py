@@ -12,7 +12,7 @@ from ...arguments import Array, Flag, Number, Stream
 from ...frontend.arrays.streams import contexts
 from ...frontend.calls.call import Call
 from ...frontend.calls.call_cache import ON_DEVICE
-from ...frontend.calls.kept_lists import KeptLists, find, keep, key_of
+from ...frontend.calls.kept_lists import KeptLists, keep, repeated
 from ...frontend.calls.ragged import (
     are,
     are_by_columns,
@@ -22,6 +22,7 @@ from ...frontend.calls.ragged import (
     columns,
     described,
     facts_of,
+    note_writes_of,
     numbers_of,
     per_entry,
     quick_outputs,
@@ -114,11 +115,9 @@ def _quick_solutions(
 ) -> list[Any] | None:
     """Check all arrays of a device at once and run; None, nothing done, where careful checks are needed."""
     facts = facts_of((*a, *b, *(out or ())))
-    key = facts and key_of(name, facts, [*values.values()], out is None)
-    if facts and (kept := find(key)) is not None:
-        repeated = kept.run(name, facts.pointers, out, stream)
-        if repeated is not None:
-            return repeated[0]
+    key, done = repeated(name, facts, [*values.values()], out, stream)
+    if done is not None:
+        return done[0]
     found, count = described(facts), len(a)
     if found is None:
         return None
@@ -193,9 +192,7 @@ def _solutions(
     first = calls[0]
     if first.library.host:
         return [run_triangular(call, "trsm", each) for call, each in zip(calls, checked, strict=True)]
-    for call in calls:
-        if 0 not in call.out.shape:
-            call.note_write()
+    note_writes_of(calls)
     for dtype in dict.fromkeys(call.dtype for call in calls):
         which = [i for i, call in enumerate(calls) if call.dtype is dtype]
         flags = _flags({argument: [value[i] for i in which] for argument, value in values.items()}, name)

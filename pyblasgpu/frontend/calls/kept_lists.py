@@ -17,7 +17,7 @@ from ...types import Trans
 from ..arrays.streams import contexts, stream_of
 from .ragged import Described, Facts, new_outputs, note_writes
 
-__all__ = ["KeptLists", "find", "forget", "keep", "key_of"]
+__all__ = ["KeptLists", "forget", "keep", "repeated"]
 
 
 class KeptLists:
@@ -94,8 +94,25 @@ MOST_KEPT = 1 << 15  # matrices
 _PLAIN = (str, int, float, complex, bool, Trans)
 
 
-def key_of(name: str, found: Facts, values: Sequence[Sequence[Any]], *others: Any) -> tuple[Any, ...] | None:
-    """Return the key of a call; None where an argument may change."""
+def repeated(
+    name: str,
+    facts: Facts | None,
+    values: Sequence[Sequence[Any]],
+    out: Sequence[Any] | None,
+    stream: Any,
+) -> tuple[tuple[Any, ...] | None, tuple[list[Any], Any] | None]:
+    """Return the key of a call on arrays of these facts, and what `KeptLists.run` returns if it is kept.
+
+    The key is None where an argument may change, or nothing is known of the arrays.
+    """
+    key = None if facts is None else _key_of(name, facts, values, out is None)
+    call = None if key is None else _kept.get(key)
+    if facts is None or call is None:
+        return key, None
+    return key, call.run(name, facts.pointers, out, stream)
+
+
+def _key_of(name: str, found: Facts, values: Sequence[Sequence[Any]], *others: Any) -> tuple[Any, ...] | None:
     parts = []
     for entries in values:
         first = entries[0]
@@ -114,11 +131,6 @@ def keep(key: tuple[Any, ...] | None, call: KeptLists, count: int) -> None:
     if sum(len(kept.places) for kept in _kept.values()) + count > MOST_KEPT:
         _kept.clear()
     _kept[key] = call
-
-
-def find(key: tuple[Any, ...] | None) -> KeptLists | None:
-    """Return the call that is kept, if one is."""
-    return None if key is None else _kept.get(key)
 
 
 def forget() -> None:

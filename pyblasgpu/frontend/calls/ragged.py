@@ -35,6 +35,7 @@ __all__ = [
     "facts_of",
     "new_outputs",
     "note_writes",
+    "note_writes_of",
     "numbers_of",
     "per_entry",
     "quick_outputs",
@@ -288,6 +289,13 @@ def note_writes(library: Library, results: Sequence[Any]) -> None:
         for result in results:
             if 0 not in result.shape:
                 library.written(result)
+
+
+def note_writes_of(calls: Sequence[Call]) -> None:
+    """Count the writes of calls whose outputs have elements."""
+    for call in calls:
+        if 0 not in call.out.shape:
+            call.note_write()
 
 
 def new_outputs(
