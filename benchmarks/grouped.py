@@ -1,4 +1,4 @@
-"""Lists of matrices of unequal sizes: one grouped call beside loops of calls, ours and CuPy's.
+"""Lists of matrices of unequal sizes: one grouped call compared with loops of calls, ours and CuPy's.
 
 ``python -m benchmarks.grouped --out DIR [--letters sd] [--counts 8 64 1000] [--sizes 16 64 256]`` prints
 microseconds of whole calls, until the device is done, medians taken in turn. Orders are uniform up to a size.

@@ -1,4 +1,4 @@
-"""Factorizations beside cuSOLVER, called directly, and batches: potrf potrs posv potri trtri lauum sytrf, and
+"""Factorizations and cuSOLVER's, called directly, and batches: potrf potrs posv potri trtri lauum sytrf, and
 of QR geqrf orgqr ormqr gels.
 
 ``python -m benchmarks.lapack [--out DIR] [--routines potrf ...] [--sizes 512 ...] [--batches]`` prints

@@ -90,7 +90,7 @@ DEFECTS = [
     (STEP, "p[factor] * im + p[factor + 1] * re", "p[factor] * im - p[factor + 1] * re", COMPLEX),
     # solutions
     ("factor.ldl.ldl_triangle", "            cuda.syncthreads()\n            j = int32(j - 1)", "            j = int32(j - 1)", solution("ldl_triangle")),
-    ("factor.ldl.ldl_triangle", "real(0) if beside else value", "value", solution("ldl_triangle")),
+    ("factor.ldl.ldl_triangle", "real(0) if is_coupled else value", "value", solution("ldl_triangle")),
     ("factor.ldl.ldl_triangle", "j + 1 if is_first else j", "j", solution("ldl_triangle")),
     ("factor.ldl.ldl_triangle", "real(1) if i == j and part == 0", "real(1) if i == j", matrices("ldl_triangle", letter="z")),
     ("factor.ldl.ldl_triangle", "piv_step] > 0", "piv_step] > -99", inverse()),

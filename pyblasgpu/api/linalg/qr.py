@@ -139,7 +139,7 @@ def qr(
 
 
 def factors_first(arrays: Arrays, m: int, n: int) -> bool:
-    """Whether matrices have so many more rows than columns that a device interchanges those of R alone."""
+    """Whether matrices are tall enough for a device to interchange the columns of R alone."""
     return not arrays.library.host and n > 0 and m >= max(LEAST_ROWS, SHARE * n)
 
 

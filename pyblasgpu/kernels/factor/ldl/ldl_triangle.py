@@ -241,17 +241,17 @@ def _build(config: LdlTriangle):
             was_second, is_second = is_second, pivot < 0 and not is_second
             i = int32(j + t)
             while i < n:
-                at, beside = (i * a_rs + j * a_cs) * parts, was_second and i == j + 1
+                at, is_coupled = (i * a_rs + j * a_cs) * parts, was_second and i == j + 1
                 for part in range(parts):
                     value = a[at + part]
                     if i == j:
                         d[j * 2 * parts + part] = value
                         if not was_second:
                             d[(j * 2 + 1) * parts + part] = real(0)
-                    if beside:
+                    if is_coupled:
                         d[(j * 2 + 1) * parts + part] = value
                     if i > j:
-                        l[(rows[i] + j * l_cs) * parts + part] = real(0) if beside else value
+                        l[(rows[i] + j * l_cs) * parts + part] = real(0) if is_coupled else value
                 i = int32(i + DIM)
             if (task & WHOLE) != 0:
                 make_whole(l, l_cs, j, parts, t)

@@ -2,8 +2,9 @@
 
 The pivots are those of Bunch and Kaufman, as LAPACK's sytf2 chooses them. Four threads have a row. A column
 is computed when it is due, from columns of L (V) and of L D (W) before it. So the rest of the matrix is read
-alone. A step finds the largest element of a column, and of one more where the diagonal is small beside it. A
-small matrix is in shared memory. The rows of a panel are those of several blocks, which meet once a search.
+alone. A step finds the largest element of a column, and of one more where the diagonal is small compared to
+it. A small matrix is in shared memory. The rows of a panel are those of several blocks, which meet once a
+search.
 
 A pivot of two columns that begins in the last column of a panel takes the first one of the next panel too.
 What is right of the panel is then updated by V W^H. So V and W have one column more than a panel; it is zero
