@@ -119,6 +119,18 @@ def test_launches_by_stand_ins(letter, unit, side, order, monkeypatch):
     assert stems == ["diagonal_blocks", "gemm_simt" if letter in "sc" else "gemm_mma"] * 2
 
 
+@pytest.mark.parametrize("letter", "cz")
+def test_a_lazily_conjugated_factor_into_another_matrix(letter, monkeypatch):
+    fake_kernels.install(monkeypatch)
+    rng, dtype = np.random.default_rng(1), DTYPES[letter]
+    t, b = (np.asfortranarray(integers(rng, shape, dtype)) for shape in ((150, 150), (150, 70)))
+    out = np.full_like(b, np.nan)
+    operands = operand(t, dtype), operand(b, dtype, conj=True), operand(out, dtype)
+    launches = trmm.launch_list(2, *operands, side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.NON_UNIT)
+    launches.run([each.pointer for each in operands], 2, stream=0)
+    np.testing.assert_array_equal(out, 2 * (np.tril(t) @ b.conj()))
+
+
 @pytest.mark.parametrize("letter", DTYPES)
 def test_no_more_workspace_than_triangular_routines_may_take(letter):
     job = planned(letter, 16384, 16384) or planned(letter, 1024, 1024)

@@ -169,23 +169,25 @@ class Recurrence(NamedTuple):
 
 def launch_list_of_triangle(
     emit: Callable[..., None],
-    emit_apart: Callable[..., None],
+    emit_apart: Callable[..., bool],
     alpha: Any,
     t: Operand,
     b: Operand,
     out: Operand | None,
     *flags: Any,
 ) -> LaunchList | None:
-    """Return the launch list of ``emit(launches, t, b, *flags)``, of zeros where alpha is zero, or of
-    ``emit_apart(launches, t, b, out, *flags)``.
+    """Return the launch list of ``emit(launches, t, b, *flags)``, of zeros where alpha is zero, or of a call
+    into `out`.
 
     It serves operands of these layouts, and any alpha that is zero exactly if this one is. None where there
     is nothing to do.
 
     Parameters
     ----------
-    emit, emit_apart : callable
-        Emit TRMM or TRSM.
+    emit : callable
+        Emits TRMM or TRSM in place.
+    emit_apart : callable
+        ``emit_apart(launches, t, b, out, *flags)`` emits it into `out`, or returns False.
     alpha : number
         alpha = 0 reads neither T nor B; it is in place.
     t : Operand
@@ -201,10 +203,25 @@ def launch_list_of_triangle(
     if b.is_empty:
         return None
     if out is not None:
-        return cached_launch_list(emit_apart, (t, b, out), flags)
+        return cached_launch_list(_emit_into, (t, b, out), (emit, emit_apart, *flags))
     if alpha == 0:
         return cached_launch_list(_emit_zero, (t, b), ())
     return cached_launch_list(emit, (t, b), flags)
+
+
+def _emit_into(
+    launches: LaunchList,
+    t: Operand,
+    b: Operand,
+    out: Operand,
+    emit: Callable[..., None],
+    emit_apart: Callable[..., bool],
+    *flags: Any,
+) -> None:
+    """Emit the call into `out`: a copy of B first, its conjugation done, where the call is one in place."""
+    if b.conj or not emit_apart(launches, t, b, out, *flags):
+        emit_copy(launches, 1.0, b, out)
+        emit(launches, t, out, *flags)
 
 
 def _emit_zero(launches: LaunchList, t: Operand, b: Operand) -> None:

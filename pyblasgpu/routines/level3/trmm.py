@@ -15,7 +15,6 @@ from ...dispatch.overrides import Algorithm
 from ...gpu.device import current
 from ...operands import Operand
 from ...types import Diag, Side, Uplo
-from ..copies import emit_copy
 from ..launch_list import ALPHA, LaunchList
 from . import trmm_by_levels, trmm_fused, trmm_tensor
 from .triangular import (
@@ -60,11 +59,9 @@ def emit(launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo, d
 
 def emit_apart(
     launches: LaunchList, t: Operand, b: Operand, out: Operand, side: Side, uplo: Uplo, diag: Diag
-) -> None:
-    """Emit the whole call into `out`, which is a copy of B first where the product is one in place."""
-    if _emit_at_once(launches, t, b, out, side, uplo, diag):
-        emit_copy(launches, 1.0, b, out)
-        emit(launches, t, out, side, uplo, diag)
+) -> bool:
+    """Emit the whole call into `out`; False, nothing emitted, where the product is one in place."""
+    return _emit_at_once(launches, t, b, out, side, uplo, diag) is None
 
 
 def _emit_at_once(

@@ -21,7 +21,7 @@ from ...kernels.common.options import options_of
 from ...kernels.registry import family_of
 from ...operands import Operand
 from ...types import Diag, Side, Uplo
-from ..copies import emit_copy, is_readable
+from ..copies import is_readable
 from ..launch_list import ALPHA, LaunchList
 from . import trsm_fused
 from .triangular import (
@@ -67,17 +67,16 @@ def emit(launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo, d
 
 def emit_apart(
     launches: LaunchList, t: Operand, b: Operand, out: Operand, side: Side, uplo: Uplo, diag: Diag
-) -> None:
-    """Emit the whole call into `out`: one launch for small triangles, else `out` is a copy of B first."""
+) -> bool:
+    """Emit one launch for small triangles, into `out`; False, nothing emitted, for others."""
     system, target = (on_left(t, each, side, uplo).lower for each in (b, out))
     algorithm = _algorithm(launches, system.b)
     small = _small(launches, system.b, algorithm) if all(map(is_readable, (t, b, out))) else None
-    if small and t.rows <= small.config.max_rows:
-        launches.choices += [algorithm, small]
-        _emit_small(launches, diag, small.config, system.t, system.b, ALPHA, target.b)
-    else:
-        emit_copy(launches, 1.0, b, out)
-        emit(launches, t, out, side, uplo, diag)
+    if small is None or t.rows > small.config.max_rows:
+        return False
+    launches.choices += [algorithm, small]
+    _emit_small(launches, diag, small.config, system.t, system.b, ALPHA, target.b)
+    return True
 
 
 def _emit_solution(launches: LaunchList, diag: Diag, system: TriangularSystem) -> None:
