@@ -37,7 +37,7 @@ __all__ = [
     "emit_in_place",
     "emit_steps",
     "fused_operands",
-    "launch_list_of_triangle",
+    "triangular_launch_list",
     "leaf_emitter",
     "leaf_orders",
     "lower_leaf",
@@ -167,7 +167,7 @@ class Recurrence(NamedTuple):
     update: Callable
 
 
-def launch_list_of_triangle(
+def triangular_launch_list(
     emit: Callable[..., None],
     emit_apart: Callable[..., bool],
     alpha: Any,

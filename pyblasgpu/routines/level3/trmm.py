@@ -22,10 +22,10 @@ from .triangular import (
     TriangularSystem,
     emit_in_place,
     emit_steps,
-    launch_list_of_triangle,
     leaf_emitter,
     leaf_orders,
     lower_leaf,
+    triangular_launch_list,
     tuned_leaf,
 )
 
@@ -35,8 +35,8 @@ __all__ = ["emit", "launch_list"]
 def launch_list(
     alpha, t: Operand, b: Operand, out: Operand | None = None, *, side: Side, uplo: Uplo, diag: Diag
 ) -> LaunchList | None:
-    """Return the launch list; see `triangular.launch_list_of_triangle`."""
-    return launch_list_of_triangle(emit, emit_apart, alpha, t, b, out, side, uplo, diag)
+    """Return the launch list; see `triangular.triangular_launch_list`."""
+    return triangular_launch_list(emit, emit_apart, alpha, t, b, out, side, uplo, diag)
 
 
 def _leaf_alpha(first: int):

@@ -29,10 +29,10 @@ from .triangular import (
     TriangularSystem,
     emit_in_place,
     emit_steps,
-    launch_list_of_triangle,
     leaf_emitter,
     lower_leaf,
     on_left,
+    triangular_launch_list,
     tuned_leaf,
 )
 
@@ -45,8 +45,8 @@ __all__ = ["emit", "launch_list"]
 def launch_list(
     alpha, t: Operand, b: Operand, out: Operand | None = None, *, side: Side, uplo: Uplo, diag: Diag
 ) -> LaunchList | None:
-    """Return the launch list; see `triangular.launch_list_of_triangle`."""
-    return launch_list_of_triangle(emit, emit_apart, alpha, t, b, out, side, uplo, diag)
+    """Return the launch list; see `triangular.triangular_launch_list`."""
+    return triangular_launch_list(emit, emit_apart, alpha, t, b, out, side, uplo, diag)
 
 
 def _leaf_alpha(first: int):
