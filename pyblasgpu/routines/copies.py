@@ -28,6 +28,7 @@ __all__ = [
     "emit_kept",
     "emit_mirrored",
     "emit_packed",
+    "emit_resolved",
     "emit_scale",
     "emit_zeros_beyond",
     "is_readable",
@@ -138,6 +139,11 @@ def emit_copy_to_workspace(launches: LaunchList, source: Operand) -> Operand:
     copy = launches.scratch(source.rows, source.cols, source.batch, ALIGNED)
     emit_copy(launches, 1.0, source, copy)
     return copy
+
+
+def emit_resolved(launches: LaunchList, operand: Operand) -> Operand:
+    """`operand`, or where it is meant conjugated a copy whose conjugation is done."""
+    return emit_copy_to_workspace(launches, operand) if operand.conj else operand
 
 
 def emit_kept(launches: LaunchList, source: Operand) -> Operand:

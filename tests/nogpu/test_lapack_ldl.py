@@ -11,7 +11,10 @@ import scipy.linalg.lapack as scipys
 from ldl_cases import check_factors, special, symmetric
 
 from pyblasgpu import lapack, linalg
-from pyblasgpu.routines.lapack import sytrf
+from pyblasgpu.gpu.device import known, stand_in
+from pyblasgpu.operands import Operand
+from pyblasgpu.routines.lapack import sytrf, sytrs
+from pyblasgpu.types import DTYPES, Uplo
 
 
 @pytest.fixture
@@ -52,6 +55,20 @@ def test_panels_of_any_size(put, letter, hermitian, lower):
         b = symmetric(letter, *shape, seed=9)[..., :3]
         x, _ = named(letter, "sytrs", hermitian)(put(ldu), ipiv, put(b), lower)
         np.testing.assert_allclose(a @ fetched(x)[0], b, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("hermitian", [False, True])
+def test_lazily_conjugated_factors(kernels, hermitian):
+    a = symmetric("z", 20, hermitian=hermitian)
+    ldu, ipiv, _ = named("z", "sytrf", hermitian)(a, 1)
+    piv, b = np.zeros((20, 1), complex), symmetric("z", 20, seed=9)[:, :3].copy()
+    piv.view(np.int32)[:, 0] = ipiv
+    expected = np.linalg.solve(a.conj(), b)
+    operands = [fake_kernels.operand(each, DTYPES["z"]) for each in (piv, ldu, b)]
+    operands[1] = operands[1]._replace(conj=True)
+    launches = sytrs.launch_list(*operands, uplo=Uplo.LOWER, hermitian=hermitian)
+    launches.run([each.pointer for each in operands], 1.0, stream=0)
+    np.testing.assert_allclose(b, expected, atol=1e-8)
 
 
 def test_many_matrices_are_factored_some_at_a_time(kernels, monkeypatch):
@@ -125,11 +142,6 @@ def test_refusals():
 
 def test_orders_without_a_kernel(kernels):
     """A card with little shared memory solves smaller systems; the error names the largest one."""
-    from pyblasgpu.gpu.device import known, stand_in
-    from pyblasgpu.operands import Operand
-    from pyblasgpu.routines.lapack import sytrs
-    from pyblasgpu.types import DTYPES, Uplo
-
     ordinal = stand_in(known("h200")).ordinal
     n = 60_000
     piv, a, b = (Operand(1 << 40, n, cols, 1, n, DTYPES["s"], device=ordinal) for cols in (1, n, 2))

@@ -73,6 +73,22 @@ def test_factors_and_products(kernels, letter, shape, order):
             np.testing.assert_allclose(c, expected, atol=30 * m * np.finfo(a.dtype).eps)
 
 
+@pytest.mark.parametrize("by_rows", [False, True])
+def test_products_of_lazily_conjugated_reflectors(kernels, by_rows):
+    qr, tau = factored(matrix_of("random", "z", 140, 9), "F")
+    operands = [
+        operand(each, DTYPES["z"], conj=True) for each in (tau, adjoint(qr).conj() if by_rows else qr)
+    ]
+    expected, c = (matrix_of("random", "z", 140, 5, seed=4) for _ in range(2))
+    flags = {"side": Side.LEFT, "trans": Trans.NO}
+    multiply = lq.product_launch_list if by_rows else ormqr.launch_list
+    plain = (tau.conj(), adjoint(qr) if by_rows else qr.conj(), expected)
+    run(multiply, *plain, **flags)
+    operands.append(operand(c, DTYPES["z"]))
+    multiply(*operands, **flags).run([each.pointer for each in operands], 1.0, stream=0)
+    np.testing.assert_allclose(c, expected, atol=1e-13)
+
+
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("shape", [(7, 5), (2, 70, 90)])
 @pytest.mark.parametrize("order", "CF")

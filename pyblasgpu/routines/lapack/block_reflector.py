@@ -12,7 +12,7 @@ from ...dispatch.operand_copies import ALIGNED
 from ...kernels.factor.qr import larft_leaf, reflector_copy
 from ...kernels.registry import FIXED
 from ...operands import Operand
-from ..copies import emit_copy_to_workspace
+from ..copies import emit_copy_to_workspace, emit_resolved
 from ..launch_list import LaunchList
 from ..level3.gemm import emit_gemm
 from .factor_steps import leaf_config
@@ -62,7 +62,8 @@ def emit_block_reflector(launches: LaunchList, tau: Operand, a: Operand) -> Bloc
     """
     v = launches.scratch(a.rows, a.cols, a.batch, ALIGNED)
     _emit_copy(launches, a, v, 0, copies=True)
-    return BlockReflector(v, emit_triangle(launches, tau, v))
+    v = v._replace(conj=a.conj)  # the copy is of what is in memory
+    return BlockReflector(v, emit_triangle(launches, emit_resolved(launches, tau), v))
 
 
 def emit_triangle(launches: LaunchList, tau: Operand, v: Operand) -> Operand:

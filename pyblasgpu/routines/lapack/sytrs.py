@@ -14,6 +14,7 @@ from ...kernels.factor.ldl import ldl_rows, ldl_triangle
 from ...kernels.registry import FIXED
 from ...operands import Operand
 from ...types import Diag, Dtype, Side, Uplo
+from ..copies import emit_resolved
 from ..launch_list import LaunchList, cached_launch_list
 from ..level3 import trsm
 from .factor_steps import real_dtype
@@ -111,6 +112,7 @@ def emit_factors(
     rows : Operand, optional
         2 n by 1 int32 side by side, for `Factors.rows`; then L has its ones and zeros.
     """
+    ldu = emit_resolved(launches, ldu)
     n, batch, device = ldu.rows, ldu.batch, current(launches.device)
     task = ldl_triangle.FINDS_ZERO * (info is not None) + ldl_triangle.WHOLE * (rows is not None)
     factors = Factors(
