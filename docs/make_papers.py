@@ -18,6 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent / "figures"))
 
 from paper_tables import FILES, markdown
 
+from pyblasgpu.bench.machine import short_commit
 from pyblasgpu.types import DTYPES
 from tuning.papers import atlas, cache_edge, kblas, kblas_figure9, kurzak_timed, li, matsumoto, steinsland
 from tuning.papers.study import Study, draw
@@ -56,7 +57,7 @@ def section(study: Study) -> Iterator[str]:
     for part in (part for made in recorded for part in by_commit(made)):
         options = study.parse(["--dtype", ",".join(DTYPES)])
         for table in study.tables(part, options):
-            yield from ("", f"{table.title}, at {(part['commit'] or '?')[:7]}:", "", *markdown(table))
+            yield from ("", f"{table.title}, at {short_commit(part['commit'])}:", "", *markdown(table))
     names = [figure.name for figure in _figures(study, recorded)]
     yield from ("", *(f"![{name}](../images/papers/{name}.svg)" for name in names)) if names else ()
     yield from ("", "")

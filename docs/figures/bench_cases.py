@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pyblasgpu.bench.machine import short_commit
+
 __all__ = ["KINDS", "OUT_OF_PLACE", "VENDOR", "Case", "Groups", "commits", "measured", "newest_device"]
 
 ROUTINES = ("gemm", "trsm", "trmm", "syrk", "herk", "syr2k", "her2k", "symm", "hemm", "gemmtr")
@@ -96,7 +98,7 @@ def _order(key: tuple[str, str, str]) -> tuple:
 
 def commits(cases: Iterable[Case]) -> str:
     """The commits that cases were measured at, each once."""
-    return ", ".join(dict.fromkeys(case.run["commit"][:7] for case in cases))
+    return ", ".join(dict.fromkeys(short_commit(case.run["commit"]) for case in cases))
 
 
 def newest_device(groups: Groups, routine: str, kind: str) -> str:

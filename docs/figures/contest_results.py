@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from vendor_tables import runs_of
 
+from pyblasgpu.bench.machine import short_commit
+
 __all__ = ["contest_cases"]
 
 
@@ -25,5 +27,5 @@ def contest_cases(results: Path, device: str) -> dict[Case, tuple[dict[str, Any]
         for row in run.get("results", []):
             if "torch_ms" in row and "problem" not in row:
                 case = Case(row["routine"], row["count"], row["m"], row["n"], row["dtype"])
-                newest[case] = row, run["commit"][:7]
+                newest[case] = row, short_commit(run["commit"])
     return newest

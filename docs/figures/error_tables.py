@@ -10,6 +10,8 @@ from pathlib import Path
 
 from vendor_tables import runs_of
 
+from pyblasgpu.bench.machine import short_commit
+
 __all__ = ["error_table"]
 
 
@@ -21,7 +23,7 @@ def error_table(results: Path, device: str) -> Iterator[str]:
     run = max(runs, key=lambda run: (run["date"], run["commit"]))
     yield from ("", "## Errors over their bounds", "")
     yield f"The worst of {run['checked']} cases: normal, uniform and graded data, orders from 5 to 1000."
-    yield f"[The bounds](../numerics.md) hold up to 1. Measured at {run['commit'][:7]}"
+    yield f"[The bounds](../numerics.md) hold up to 1. Measured at {short_commit(run['commit'])}"
     yield "(`python -m benchmarks.error_bounds`)."
     yield from ("", "| routine | error over bound | at |", "|---|---|---|")
     for row in run["worst"]:

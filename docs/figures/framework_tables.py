@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from readme_table import geometric_mean
 from vendor_tables import runs_of
 
+from pyblasgpu.bench.machine import short_commit
+
 __all__ = ["WAYS", "Measured", "framework_rows", "framework_tables"]
 
 PARTS = ("steps", "jax", "gpytorch", "stacks", "operators", "first")
@@ -45,7 +47,7 @@ def framework_rows(results: Path, device: str) -> Measured:
         if "frameworks" in run:
             for row in (row for part in PARTS for row in run.get(part, [])):
                 if "ratio" in row or "first" in row:
-                    newest[tuple(row.get(key) for key in CASE)] = row, run["commit"][:7]
+                    newest[tuple(row.get(key) for key in CASE)] = row, short_commit(run["commit"])
     rows: dict[str, list[dict[str, Any]]] = {}
     for row, _ in newest.values():
         rows.setdefault(row["part"], []).append(row)

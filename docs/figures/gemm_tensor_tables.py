@@ -8,6 +8,8 @@ from typing import Any
 
 from vendor_tables import runs_of
 
+from pyblasgpu.bench.machine import short_commit
+
 __all__ = ["gemm_tensor_tables", "newest", "over_3m"]
 
 LISTS = {
@@ -55,7 +57,7 @@ def newest(results: Path, device: str, *names: str) -> list[tuple[str, dict[str,
         for name in names:
             for case in run.get(name, []):
                 key = name, case.get("data"), case.get("m"), case["n"], case.get("k")
-                measurements[key] = name, case, run["commit"][:7]
+                measurements[key] = name, case, short_commit(run["commit"])
     return list(measurements.values())
 
 

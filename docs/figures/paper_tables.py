@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.table import Table
 
+from pyblasgpu.bench.machine import short_commit
 from pyblasgpu.types import DTYPES
 from tuning.papers import kblas_figure7
 
@@ -132,7 +133,7 @@ def block_lu() -> Iterator[str]:
             run["device"],
             *(f"{row[name]:.1f}" for name in ("ms", "cublas_ms")),
             *(f"{row[name]:.2f}" for name in ("tflops", "cublas_tflops")),
-            run["commit"][:7],
+            short_commit(run["commit"]),
         ]
         for run in sorted(runs, key=lambda run: run["device"], reverse=True)
         for row in run["results"]

@@ -8,6 +8,8 @@ from typing import Any
 
 from vendor_tables import runs_of
 
+from pyblasgpu.bench.machine import short_commit
+
 __all__ = ["newest_level3", "tensor_tables"]
 
 TITLES = {"gesv": "solve", "posv": "solve, definite"}
@@ -41,7 +43,7 @@ def newest_level3(results: Path, device: str) -> list[tuple[dict[str, Any], str]
     for run in sorted(runs_of(results, device), key=lambda run: run["date"]):
         for case in run.get("cases", []):
             if "mode" in case:
-                newest[case["routine"], case["n"], case["columns"]] = case, run["commit"][:7]
+                newest[case["routine"], case["n"], case["columns"]] = case, short_commit(run["commit"])
     return [newest[key] for key in sorted(newest)]
 
 

@@ -12,6 +12,8 @@ from math import exp, log
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from pyblasgpu.bench.machine import short_commit
+
 __all__ = ["LARGE", "NAMES", "Ratio", "ratios", "runs_of", "vendor_tables"]
 
 #: The lists that a file may have, and the routine of records that name none.
@@ -97,7 +99,7 @@ def ratios(results: Path, device: str) -> list[Ratio]:
                 name = record.get("routine") or record.get("operation") or routine
                 # `pyblasgpu bench` has variants, and contests a table of their own
                 if name and ratio > 0 and "variant" not in record and "torch_ms" not in record:
-                    case = _case(name, record, ratio, run["commit"][:7])
+                    case = _case(name, record, ratio, short_commit(run["commit"]))
                     newest[case[:3]] = case
                     if best := _over_faster_triangle(record, run):
                         other = case._replace(routine=f"{case.routine}{FASTER_TRIANGLE}", ratio=best)

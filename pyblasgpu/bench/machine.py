@@ -59,6 +59,11 @@ def commit() -> str | None:
     return revision + ("+" if changed else "")
 
 
+def short_commit(commit: str | None) -> str:
+    """Seven digits of a commit, and the sign of a changed tree."""
+    return "?" if commit is None else commit[:7] + "+" * commit.endswith("+")
+
+
 def clocks() -> dict[str, str] | None:
     """Clocks and power as NVML reports them at this moment, with their units."""
     names = ("clocks.sm", "clocks.mem", "clocks.max.sm", "power.draw", "power.limit", "temperature.gpu")

@@ -194,9 +194,9 @@ def test_a_row_of_the_readme_needs_results(benchmarks, tmp_path):
         rows = benchmarks.readme_rows(benchmarks.measured(tmp_path))
         return [[ratio for _, ratio, _ in row.measured] for row in rows]
 
-    assert ratios(records) == [[1.5], [1.5], [1.5], [], [1.5]]
+    assert ratios(records) == [[1.5], [1.5], [], [1.5], [1.5]]
     records[2]["cublas_out_of_place_tflops"] = 6.0
-    assert ratios(records) == [[1.5], [1.5], [1.5], [0.5], [1.5]]
+    assert ratios(records) == [[1.5], [1.5], [0.5], [1.5], [1.5]]
     page = "\n".join(benchmarks.bench_tables(benchmarks.measured(tmp_path), "A card"))
     assert "| dtrmm | 3 / 2 / 6 | **1.50 (1.50); 0.50 (0.50)** |" in page
 
@@ -209,6 +209,9 @@ def test_results_of_another_commit_than_their_name_are_marked(benchmarks, tmp_pa
         document = {"date": "2026-02-02", "commit": commit, "seconds": seconds}
         (folder / "2026-02-02-bbbbbbb-programs.json").write_text(json.dumps(document))
         assert f"Measured at {marked}." in list(benchmarks.machine_tables(tmp_path, "A card"))
+        (folder / "a.json").write_text(run("2026-02-02", 3.0).replace("20260202", commit))
+        (cases,) = benchmarks.measured(tmp_path).values()
+        assert sys.modules["bench_cases"].commits(cases) == marked
 
 
 def test_the_newest_run_on_several_cards_counts(benchmarks, tmp_path):
@@ -221,3 +224,28 @@ def test_the_newest_run_on_several_cards_counts(benchmarks, tmp_path):
         (folder / f"{date}-{commit}-several-cards.json").write_text(text)
     lines = list(benchmarks.machine_tables(tmp_path, "A card"))
     assert "| GEMM | 10000 | on the host | 0.5 | 2.00 |  |  |  |  |" in lines
+
+
+@pytest.mark.parametrize("took, ratio", [(14.0, "7.0"), (16.0, "")])
+def test_a_first_call_of_the_vendor_is_no_rival(benchmarks, tmp_path, took, ratio):
+    """`host_problems.seconds` runs what takes over 15 s once."""
+    folder = tmp_path / "a-card"
+    folder.mkdir()
+    row = {"routine": "syrk", "dtype": "d", "n": 10**4, "speedup": 1.0}
+    rows = [{**row, "where": "host", "cards": count, "seconds": 2.0} for count in (1, 2)]
+    rows.append({**row, "where": "cublas", "cards": 1, "seconds": took})
+    text = json.dumps({"about": {"date": "2026-02-02"}, "rows": rows})
+    (folder / "2026-02-02-aaa-several-cards.json").write_text(text)
+    (line,) = (line for line in benchmarks.machine_tables(tmp_path, "A card") if line.startswith("| SYRK"))
+    assert line.split(" | ")[5].strip() == ratio
+
+
+def test_dasks_time_is_the_median_of_calls_after_the_first(benchmarks, tmp_path):
+    folder = tmp_path / "a-card"
+    folder.mkdir()
+    row = {"routine": "gemm", "seconds": 3.0}
+    each = {"dask, cupy": [1.0, 5.0, 2.0, 4.0], "dask, numpy": [7.0]}
+    rows = [{**row, "by": by, "each": times} for by, times in each.items()] + [{**row, "by": "engine"}]
+    text = json.dumps({"about": {"date": "2026-02-02", "n": 64, "chunk": 8}, "rows": rows})
+    (folder / "2026-02-02-aaa-dask-cards.json").write_text(text)
+    assert "| GEMM | 64 | 8 | 4 | 3 | 3 |" in list(benchmarks.machine_tables(tmp_path, "A card"))

@@ -20,6 +20,7 @@ if __name__ == "__main__":
 from rich.table import Table
 
 from pyblasgpu.bench.command import OUT_OF_PLACE, RESULTS
+from pyblasgpu.bench.machine import short_commit
 from pyblasgpu.terminal import console, guarded
 from pyblasgpu.types import DTYPES
 from tuning.papers.study import Figure, draw, names_in
@@ -56,7 +57,9 @@ def rates(documents: Iterable[Mapping[str, Any]]) -> dict[Call, Rate]:
             if isinstance(record, Mapping) and _is_square(record):
                 call = Call(record["dtype"] + record["routine"], document["device"], record["n"])
                 vendor, out_of_place = record.get("cublas_tflops"), record.get(OUT_OF_PLACE)
-                found[call] = Rate(record["tflops"], vendor, out_of_place, str(document.get("commit"))[:7])
+                found[call] = Rate(
+                    record["tflops"], vendor, out_of_place, short_commit(document.get("commit"))
+                )
     return found
 
 
