@@ -11,7 +11,7 @@ from rich.table import Table
 
 from pyblasgpu.bench.machine import short_commit
 from pyblasgpu.types import DTYPES
-from tuning.papers import kblas_figure7
+from tuning.papers import kblas_figure7, recorded
 
 __all__ = ["FILES", "markdown", "moved", "traffic_runs"]
 
@@ -142,6 +142,30 @@ def block_lu() -> Iterator[str]:
     yield from ("", *markdown_rows(heads.split(" | "), rows), "")
 
 
+def _recorded() -> list[dict[str, Any]]:
+    """What recorded sweeps answer, a device each."""
+    return [json.loads(path.read_text()) for path in sorted(STUDIES.glob(f"*/{recorded.NAME}.json"))]
+
+
+def recorded_trsm() -> Iterator[str]:
+    """KBLAS: the number of recorded problems at which each algorithm of TRSM is the fastest."""
+    for made in _recorded():
+        rates = {(row["dtype"], row["problem"]): row["tflops"] for row in made["trsm"]}
+        table = recorded.counts_table(rates, made["device"])
+        yield from ("", f"{table.title}:", "", *markdown(table))
+    yield ""
+
+
+def recorded_trmm() -> Iterator[str]:
+    """PLASMA: the two stages on recorded pairs of TRMM."""
+    for made in _recorded():
+        found = [recorded.Replay(**row) for row in made["trmm"]]
+        if found:
+            table = recorded.replays_table(found, made["device"])
+            yield from ("", f"{table.title}:", "", *markdown(table))
+    yield ""
+
+
 #: Tables by the name that a page's marker has.
 FILES = {
     "kblas_figure7": generations,
@@ -149,4 +173,6 @@ FILES = {
     "rasters": rasters,
     "processor": processor,
     "li_lu": block_lu,
+    "recorded_trsm": recorded_trsm,
+    "recorded_trmm": recorded_trmm,
 }

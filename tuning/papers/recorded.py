@@ -1,4 +1,6 @@
-"""What recorded sweeps answer to two papers: ``python tuning/papers/recorded.py [SWEEP ...]``, no device.
+"""What recorded sweeps answer to two papers, without a device.
+
+``python tuning/papers/recorded.py [--out FOLDER] [SWEEP ...]``
 
 KBLAS: where TRSM by recursion, by one fused launch, by a recursion that ends in fused triangles, and by
 small triangles are each the fastest. PLASMA's Table 3.1: whether the fastest leaves by themselves are those
@@ -8,9 +10,11 @@ that are fastest within TRMM's recursion, with the order at which it stops.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,12 +29,24 @@ from pyblasgpu.tuning.results import Record, sound, winners
 from pyblasgpu.tuning.sweep_file import read_sweep
 from pyblasgpu.types import DTYPES
 
-__all__ = ["Replay", "algorithms", "main", "replays"]
+__all__ = [
+    "Replay",
+    "algorithms",
+    "batch_of",
+    "counts_table",
+    "document",
+    "fastest",
+    "main",
+    "replays",
+    "replays_table",
+]
 
 WIDTH = 130
 SWEEPS = Path(__file__).parents[1] / "sweeps"
 KEEP = 3  # leaves that the first stage keeps
 STOP = "stop"
+NAME = "recorded"
+ENDS_IN_FUSED = "ends in fused"
 
 Rates = Mapping[tuple[str, str], Mapping[str, float]]
 
@@ -119,21 +135,50 @@ def _by_size(item: tuple[tuple[str, str], Any]) -> tuple:
     return list(DTYPES).index(dtype), point.count("x"), [int(number) for number in point.split("x")]
 
 
-def _counts_table(rates: Rates, device: str) -> Table:
-    """Of how many problems each algorithm is the fastest."""
-    kinds = (RECURSION, "ends in fused", TRSM_FUSED, "trsm_small")
-    made = Table("", "problems", *kinds, title=f"Fastest TRSM on {device}")
-    counts: dict[str, dict[str, int]] = {dtype: dict.fromkeys(kinds, 0) for dtype in DTYPES}
-    for (dtype, _), each in rates.items():
-        best = max(each, key=lambda name: each[name])
-        counts[dtype]["ends in fused" if best.startswith(f"{TRSM_FUSED}_") else best] += 1
-    for dtype, of_dtype in counts.items():
-        if any(of_dtype.values()):
-            made.add_row(f"{dtype}trsm", str(sum(of_dtype.values())), *map(str, of_dtype.values()))
+def fastest(each: Mapping[str, float]) -> str:
+    """The kind of the algorithm with the highest rate."""
+    best = max(each, key=lambda name: each[name])
+    return ENDS_IN_FUSED if best.startswith(f"{TRSM_FUSED}_") else best
+
+
+def counts_table(rates: Rates, device: str) -> Table:
+    """The number of problems at which each algorithm is the fastest, batches apart."""
+    kinds = (RECURSION, ENDS_IN_FUSED, TRSM_FUSED, "trsm_small")
+    made = Table("", "problems", "number", *kinds, title=f"Fastest TRSM on {device}")
+    for dtype in DTYPES:
+        for label, is_batch in (("one triangle", False), ("batches", True)):
+            bests = [
+                fastest(each)
+                for (letter, point), each in rates.items()
+                if letter == dtype and (batch_of(point) > 1) == is_batch
+            ]
+            if bests:
+                counts = (str(bests.count(kind)) for kind in kinds)
+                made.add_row(f"{dtype}trsm", label, str(len(bests)), *counts)
     return made
 
 
-def _replays_table(found: Sequence[Replay], device: str) -> Table:
+def batch_of(point: str) -> int:
+    """The number of triangles of a problem."""
+    return int([*point.split("x"), "1"][2])
+
+
+def document(path: Path, records: Sequence[Record], device: str) -> dict[str, Any]:
+    """What the tables are made of, as JSON holds it, with the digest of the sweep."""
+    return {
+        "paper": NAME,
+        "device": device,
+        "sweep": path.name,
+        "sha256": sha256(path.read_bytes()).hexdigest(),
+        "trsm": [
+            {"dtype": dtype, "problem": point, "tflops": {name: round(x, 4) for name, x in each.items()}}
+            for (dtype, point), each in sorted(algorithms(records, device).items(), key=_by_size)
+        ],
+        "trmm": [each._asdict() for each in replays(records, device)],
+    }
+
+
+def replays_table(found: Sequence[Replay], device: str) -> Table:
     columns = ("", "sides", "PS, TFLOP/s", "ES, TFLOP/s", "overhead", "pairs")
     made = Table(*columns, title=f"Two stages of TRMM of 2048 on {device}")
     for each in found:
@@ -147,18 +192,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("sweeps", nargs="*", type=Path, metavar="SWEEP", help="default: all in tuning/sweeps")
     parser.add_argument("--counts", action="store_true", help="how often each algorithm wins, and no more")
+    parser.add_argument("--out", type=Path, metavar="FOLDER", help="write JSON, a folder a device")
     options = parser.parse_args(arguments)
     page = console(WIDTH)
     for path in options.sweeps or sorted(SWEEPS.glob("*.jsonl.gz")):
         records = sound(read_sweep(path))
         for device in dict.fromkeys(record.device for record in records):
             rates = algorithms(records, device)
-            page.print(_counts_table(rates, device))
+            page.print(counts_table(rates, device))
             if not options.counts:
                 page.print(_algorithms_table(rates, device))
             found = replays(records, device)
             if found:
-                page.print(_replays_table(found, device))
+                page.print(replays_table(found, device))
+            if options.out is not None:
+                file = options.out / device.lower().replace(" ", "_") / f"{NAME}.json"
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(json.dumps(document(path, records, device), indent=1) + "\n")
     return 0
 
 
