@@ -6,7 +6,16 @@ from pyblasgpu import release_memory
 from pyblasgpu.engine import cards, leaves
 from pyblasgpu.frontend import backend_status
 from pyblasgpu.frontend.calls import call_cache
-from pyblasgpu.gpu import backend, context, device, memory, page_locked, readback, transfers
+from pyblasgpu.gpu import (
+    backend,
+    context,
+    device,
+    kept_results,
+    memory,
+    page_locked,
+    readback,
+    transfers,
+)
 from pyblasgpu.gpu.driver import DriverState
 from pyblasgpu.testing.fake_cards import FakeDriver
 from pyblasgpu.testing.leaves_on_host import enqueue_on
@@ -30,12 +39,13 @@ def holds_nothing(driver: FakeDriver) -> bool:
     """Whether cards and the host have all memory back, once what calls keep for later ones is released."""
     release_memory()
     pinned = sum(pool.held for pool in page_locked.shared_pools.values())
-    return not pinned and not any(driver.taken.values())
+    return not pinned and not kept_results.kept_results().held and not any(driver.taken.values())
 
 
 def forget() -> None:
     """Nothing is kept that a fake driver has told."""
-    for cached in (memory.memory_pool, device.described_by_driver, backend_status.why_no_device):
+    kept = kept_results.kept_results
+    for cached in (memory.memory_pool, device.described_by_driver, backend_status.why_no_device, kept):
         cached.cache_clear()
     call_cache.clear()
     readback.release()

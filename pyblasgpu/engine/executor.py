@@ -232,10 +232,11 @@ class TaskExecutor:
         if self._is_staged_elsewhere(index, copy.tile):
             return True
         source = self._newest_elsewhere(index, copy.tile)
-        if source is None and isinstance(matrix, HostMatrix) and not matrix.is_direct:
+        if source is None and isinstance(matrix, HostMatrix):
             is_written = self.home_versions[copy.tile] > 0
-            copy.staged = self.traffic.stage(matrix, copy.tile, is_written, must)
-            return copy.staged is not None
+            if not matrix.is_direct(is_written):
+                copy.staged = self.traffic.stage(matrix, copy.tile, is_written, must)
+                return copy.staged is not None
         self._fetch(index, copy)
         return True
 
@@ -268,7 +269,7 @@ class TaskExecutor:
                 self._fetch_from_card(card, copy, newest[1])
             elif isinstance(matrix, HostMatrix):
                 is_written = self.home_versions[tile] > 0
-                if not matrix.is_direct:
+                if not matrix.is_direct(is_written):
                     copy.staged = self.traffic.stage(matrix, tile, is_written, must=True)
                     self._upload_staged(card, copy)
                     return

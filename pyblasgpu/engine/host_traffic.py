@@ -159,7 +159,7 @@ class HostTraffic:
 
     def download(self, matrix: HostMatrix, tile: Tile, source: Block, card: Card) -> Event:
         """Enqueue the copy of a tile to the caller's array; the event of the end of what reads the card."""
-        if matrix.is_direct:
+        if matrix.is_written_directly:
             target, parts = matrix.host_block(tile, is_written=True), matrix.parts(tile, is_brought=False)
             for there, here in _pairs(parts, target, source):
                 copy_down(there, here, card.down)

@@ -153,8 +153,8 @@ class HostMatrix(Matrix):
 
     Attributes
     ----------
-    is_direct : bool
-        Whether the device copies its tiles without staging.
+    is_written_directly, is_read_directly : bool
+        Whether the device copies its tiles to `array`, and from the `source`, without staging.
     """
 
     def __init__(
@@ -171,7 +171,9 @@ class HostMatrix(Matrix):
         self.array, self.source = array, array if source is None else source
         row_stride, col_stride = map(abs, array.strides)
         super().__init__(name, grid, dtype, row_major=col_stride <= row_stride)
-        self.is_direct = all(self._is_direct(each) for each in {id(x): x for x in self._arrays}.values())
+        self.is_written_directly = self.is_read_directly = self._is_direct(array)
+        if self.source is not array:
+            self.is_read_directly = self._is_direct(self.source)
         self._addresses = [each.ctypes.data for each in self._arrays]
 
     @property
@@ -185,6 +187,10 @@ class HostMatrix(Matrix):
             return False
         lines = array.shape[0 if self.row_major else 1]
         return is_page_locked(array.ctypes.data, (lines - 1) * outer + extent)
+
+    def is_direct(self, is_written: bool) -> bool:
+        """Whether the device reads a tile without staging, as it is at first or as it was written."""
+        return self.is_written_directly if is_written else self.is_read_directly
 
     def view(self, tile: Tile, is_written: bool) -> np.ndarray:
         """The elements of a tile, as they are at first or, if it `is_written`, as they were written."""

@@ -12,6 +12,8 @@ import pyblasgpu
 from pyblasgpu import lapack
 from pyblasgpu.engine import tile_size, triangles
 from pyblasgpu.errors import CallCancelled
+from pyblasgpu.gpu.context import current_context
+from pyblasgpu.gpu.page_locked import is_page_locked
 from pyblasgpu.types import DTYPES
 
 from .running import cupy
@@ -213,3 +215,30 @@ def test_too_little_memory_is_told_first():
     with pytest.raises(ValueError, match="bytes of device memory are too few"):
         pyblasgpu.gemm(x.a, x.b, out=out, max_device_memory=MIB)
     assert np.isnan(out).all()
+
+
+@pytest.mark.parametrize("options", [{}, {"max_device_memory": LITTLE}], ids=["whole", "tiles"])
+@pytest.mark.parametrize("name", ["gemm", "trsm", "potrf"])
+def test_results_are_page_locked_from_the_second_use_on(name, options):
+    """Arrays take turns in a loop; views keep their memory, and what is released is locked no longer."""
+    x = matrices("d", 1111, 777, "F")
+    spd = x.a @ x.a.T + 1111 * np.eye(1111)
+    runs = {
+        "gemm": lambda: pyblasgpu.gemm(x.a, x.a, trans_b="T", **options),
+        "trsm": lambda: pyblasgpu.trsm(np.tril(spd), x.a, lower=True, **options),
+        "potrf": lambda: lapack.dpotrf(spd, lower=1)[0],
+    }
+    expected, locked, spans = runs[name]().copy(), [], []
+    view = runs[name]()[::2]
+    for _ in range(5):
+        result = runs[name]()
+        np.testing.assert_array_equal(result, expected)
+        spans.append((result.ctypes.data, result.nbytes))
+        with current_context(0):
+            locked.append(is_page_locked(*spans[-1]))
+    assert all(locked[3:])
+    np.testing.assert_array_equal(view, expected[::2])
+    del result
+    pyblasgpu.release_memory()
+    with current_context(0):
+        assert not any(is_page_locked(*span) for span in spans)

@@ -14,7 +14,8 @@ from fake_device import Array
 import pyblasgpu
 from pyblasgpu import backend_status, plan_gemm
 from pyblasgpu.errors import BackendUnavailable
-from pyblasgpu.gpu import device, memory
+from pyblasgpu.frontend.calls import call as calls
+from pyblasgpu.gpu import device, kept_results, memory
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 
@@ -149,3 +150,21 @@ def test_before_cuda_is_used_a_process_may_fork(driver):
 def test_there_is_no_device_then(driver):
     used_by_us(driver)
     assert device.count() == 2 and forked(device.count) == 0
+
+
+@pytest.mark.usefixtures("small_tiles")
+def test_results_in_kept_memory_are_there(fake_cards, monkeypatch):
+    """Page-locked ones too; the process keeps no memory of its own."""
+    monkeypatch.setattr(calls, "KEPT_FROM", 1)
+    driver, a = fake_cards(), np.arange(900.0).reshape(30, 30)
+    results = [pyblasgpu.gemm(a, a, devices=[0, 1]) for _ in range(3)]
+    del results[:2]
+    locked = pyblasgpu.gemm(a, a, devices=[0, 1])
+    assert driver.calls["cuMemHostRegister"] == 1
+
+    def work():
+        same = [bool((each == a @ a).all()) for each in (locked, results[0])]
+        results.clear()
+        return same, kept_results.kept_results().held
+
+    assert forked(work) == ([True, True], 0)

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,9 @@ from .call_cache import (
 from .lazy_routines import after_copy, copy_launches, enqueue, launch_list_of, routine
 
 __all__ = ["Call", "on_device", "routine", "launch_list_of"]
+
+#: Bytes of a new host array from which on its memory is kept: what is smaller the allocator of C keeps.
+KEPT_FROM = 1 << 20
 
 _log = logging.getLogger("pyblasgpu")
 _log.addHandler(logging.NullHandler())
@@ -303,12 +307,22 @@ class Call:
         library, self.is_new = self.library, True
         self.new = NewOutput(shape, self.out_dtype, swapped)
         if library.host:
-            out = library.new_numpy(shape, self.out_dtype)
+            out = self._from_kept_memory(shape)
+            out = library.new_numpy(shape, self.out_dtype) if out is None else out
             self.result = self.out = out.swapaxes(-1, -2) if swapped else out
         else:
             self.result = library.empty(shape, self.out_dtype, self.inputs[0].device, self.stream)
             self.result = library.swap(self.result) if swapped else self.result
             self.out = library.layout(self.result, self.out_dtype, self.stream)
+
+    def _from_kept_memory(self, shape: tuple[int, ...]) -> np.ndarray | None:
+        """A large host array that a card computes, in memory that results keep; None for others."""
+        nbytes = prod(shape) * self.out_dtype.itemsize
+        if self.backend != "cuda" or nbytes < KEPT_FROM:
+            return None
+        kept = import_module("...gpu.kept_results", __package__).kept_results()
+        found: np.ndarray = kept.empty(shape, self.out_dtype.name)
+        return found
 
     def note_write(self) -> None:
         """Have the library of a caller's output count that it is written; before it is, as a run may fail."""

@@ -1,4 +1,4 @@
-"""Free cached device and pinned memory."""
+"""Free cached device and host memory."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ __all__ = ["release_memory"]
 def release_memory() -> None:
     """Free the memory that calls on host arrays and on several devices keep for later ones.
 
-    These are tiles in device memory, at most 8 GiB and a sixteenth of each device's, and pinned host memory,
-    at most 1 GiB. Memory of calls that are under way stays. A routine of this package that finds no memory on
-    a device frees the tiles there by itself; other libraries cannot.
+    These are tiles in device memory, at most 8 GiB and a sixteenth of each device's; pinned host memory, at
+    most 1 GiB; and memory of NumPy results that are gone, at most 16 GiB and a sixteenth of the host's, or
+    ``PYBLASGPU_HOST_MEMORY`` bytes. Memory of calls that are under way and of arrays stays. A routine of this
+    package that finds no memory on a device frees the tiles there by itself; other libraries cannot.
 
     See Also
     --------
@@ -34,3 +35,6 @@ def release_memory() -> None:
     if pinned is not None:
         for pool in list(pinned.shared_pools.values()):
             pool.release()
+    results = sys.modules.get("pyblasgpu.gpu.kept_results")
+    if results is not None:
+        results.kept_results().release()
