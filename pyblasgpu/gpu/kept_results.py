@@ -62,7 +62,7 @@ class _Memory:
 
 
 class _Owner:
-    """What NumPy makes an array of; the array and its views keep it."""
+    """Interface by which NumPy makes an array of memory; the array and its views keep it."""
 
     def __init__(self, address: int, shape: tuple[int, ...], dtype: str):
         self.__array_interface__ = {
