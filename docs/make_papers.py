@@ -20,7 +20,17 @@ from paper_tables import FILES, markdown
 
 from pyblasgpu.bench.machine import short_commit
 from pyblasgpu.types import DTYPES
-from tuning.papers import atlas, cache_edge, kblas, kblas_figure9, kurzak_timed, li, matsumoto, steinsland
+from tuning.papers import (
+    atlas,
+    cache_edge,
+    kblas,
+    kblas_figure9,
+    kurzak_timed,
+    li,
+    matsumoto,
+    plasma,
+    steinsland,
+)
 from tuning.papers.study import Study, draw
 
 DOCS = Path(__file__).resolve().parent
@@ -28,10 +38,10 @@ RESULTS = DOCS.parent / "tuning" / "papers" / "results"
 PAGES, IMAGES = DOCS / "papers", DOCS / "images" / "papers"
 STUDIES = {
     each.STUDY.name: each.STUDY
-    for each in (kurzak_timed, steinsland, matsumoto, atlas, cache_edge, li, kblas, kblas_figure9)
+    for each in (kurzak_timed, steinsland, matsumoto, atlas, plasma, cache_edge, li, kblas, kblas_figure9)
 }
 #: Figures of which others show the same.
-LEFT_OUT = re.compile(r"atlas|steinsland_.*_tn|steinsland_[cz].*")
+LEFT_OUT = re.compile(r"atlas|plasma|steinsland_.*_tn|steinsland_[cz].*")
 MARKED = re.compile(r"(<!-- docs/make_papers\.py: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

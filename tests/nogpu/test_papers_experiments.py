@@ -28,6 +28,7 @@ from tuning.papers import (
     kurzak_timed,
     li,
     matsumoto,
+    plasma,
     steinsland,
     study,
 )
@@ -199,7 +200,8 @@ SCRIPTS = {
     "steinsland": (steinsland, "--layout nn --most 2 --sizes 64,128"),
     "matsumoto": (matsumoto, "--most 9 --first 64,128 --step 64 --largest 256"),
     "li": (li, "--orders 512,1024"),
-    "atlas": (atlas, "--routine trsm,getrf --orders 256,512 --most 1"),
+    "atlas": (atlas, "--routine trsm --orders 256,512 --most 1"),
+    "plasma": (plasma, "--orders 256,512"),
     "kblas": (kblas, "--orders 256,512"),
     "kblas_figure9": (kblas_figure9, "--sizes 256,512"),
     "cache_edge": (cache_edge, "--sizes 256,512 --rasters 4,8"),
@@ -214,7 +216,8 @@ def test_a_script_writes_json_table_and_figure(name, monkeypatch, tmp_path, caps
     run = experiment.Experiment(H100, fake_worker.Compilers(), Inline(lambda: body), timings=timings)
     monkeypatch.setattr(study, "on_device", lambda *_: nullcontext(run))
     monkeypatch.setattr(study.devices, "present", lambda text: H100)
-    monkeypatch.setattr(atlas, "factor_rate", lambda *_: 1.0)
+    for function in ("factor_rate", "interchanged"):
+        monkeypatch.setattr(plasma, function, lambda *_: 1.0)
     monkeypatch.setattr(kblas_figure9, "rate", lambda *_: 1.0)
     words = ["--dtype", "d", *options.split(), "--out", str(tmp_path)]
     assert script.main(words) == 0
@@ -272,25 +275,6 @@ def test_the_two_stage_search_is_replayed_on_a_recording(tmp_path, capsys):
     assert "10.0 %" in capsys.readouterr().out
 
 
-def test_the_search_of_a_factorisation_is_recorded(monkeypatch):
-    run = experiment.Experiment(H100, fake_worker.Compilers(), Inline(lambda: body))
-    forced = []
-
-    def rate(routine, letter, n, overrides):
-        forced.append(dict(overrides))
-        return 1e3 / n
-
-    monkeypatch.setattr(atlas, "factor_rate", rate)
-    for routine in atlas.FACTORS:
-        chosen = atlas.lists(routine, "d", H100, 1)
-        assert not chosen.leaves
-        made = atlas.record_factor(run, routine, "d", (512, 1024), chosen)
-        assert len(made["whole"]) == len(chosen.stops) * len(chosen.products)
-        assert [row["overhead"] for row in atlas.replay(made, keep=1)] == [0.0, 0.0]
-    assert {each.get("potrf") for each in forced} == {*atlas.STOPS, None}
-    assert {each["getrf_panel"].COLS for each in forced if "getrf_panel" in each} == set(atlas.COLUMNS)
-
-
 def test_a_solver_with_inverted_blocks_solves(rng):
     class Cublas:
         def gemm(self, alpha, a, b, beta, c, trans_a, trans_b):
@@ -325,7 +309,8 @@ def test_schemes_are_told_apart():
 @pytest.mark.parametrize("plan", everything.PLANS)
 def test_a_plan_runs_all_its_steps(plan, monkeypatch, tmp_path, capsys):
     """Though one of them fails."""
-    monkeypatch.setattr(atlas, "factor_rate", lambda *_: 1.0)
+    for function in ("factor_rate", "interchanged"):
+        monkeypatch.setattr(plasma, function, lambda *_: 1.0)
     monkeypatch.setattr(kblas_figure9, "rate", lambda *_: 1.0)
     options = SimpleNamespace(out=tmp_path)
     few = {"kurzak": "--most 2", "steinsland": "--most 1", "matsumoto": "--most 4"}

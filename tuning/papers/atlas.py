@@ -4,8 +4,8 @@
 ``python tuning/papers/atlas.py RECORDING.json``
 
 The exhaustive search times the recursion of TRSM or TRMM with every leaf, every order at which the recursion
-stops, and every GEMM of the lists, at three orders. Of POTRF and GETRF, as in the paper, it takes every NB:
-the rows that POTRF splits off, the columns of GETRF's panels. Combinations come in random order.
+stops, and every GEMM of the lists, at three orders. Combinations come in random order. The paper's own
+factorizations are in `plasma`.
 
 The two-stage search times leaves and GEMMs alone, and the recursion with the best few only. It is replayed on
 the recording: PS is the rate of what it picks, ES that of the best of all, and the overhead is
@@ -20,9 +20,6 @@ import json
 import random
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,24 +29,18 @@ if __name__ == "__main__":
 from rich.table import Table
 
 from pyblasgpu.database import families_of
-from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import Device
-from pyblasgpu.kernels.registry import family_of
 from pyblasgpu.options import parse_count, parse_sizes
 from pyblasgpu.terminal import guarded
 from pyblasgpu.tuning.prune import best_few, candidates
-from pyblasgpu.tuning.worker_bench import Job
 from pyblasgpu.types import DTYPES
-from tuning.papers.device_time import device_seconds
 from tuning.papers.experiment import Experiment, Kernel, Rows
 from tuning.papers.study import Figure, Study, add_options, interleaved, names_in, report, run_study
 
-__all__ = ["STUDY", "Lists", "factor_rate", "lists", "main", "record", "record_factor", "replay", "table"]
+__all__ = ["STUDY", "Lists", "lists", "main", "record", "replay", "table"]
 
-FACTORS = ("potrf", "getrf")
-ROUTINES = ("trsm", "trmm", *FACTORS)
+ROUTINES = ("trsm", "trmm")
 STOPS = (64, 128, 256, 512)
-COLUMNS = (4, 8, 16, 32)  # of GETRF's panels
 SEED = 2010
 ORDERS = "1024,2048,4096"
 KEEP = 3  # kernels of each kind that the second stage combines
@@ -66,27 +57,19 @@ class Lists(NamedTuple):
 def lists(routine: str, letter: str, device: Device, most: int) -> Lists:
     """The likeliest `most` leaves and products of each family, by the cost model."""
     leaves, products = [], []
-    for stem in families_of(routine, letter) if routine not in FACTORS else ():
+    for stem in families_of(routine, letter):
         found = candidates(stem, letter, "any", device, "quick").left
         leaves += [(stem, config) for config in found[:: max(len(found) // most, 1)][:most]]
     for stem in families_of("gemm", letter):
         found = candidates(stem, letter, "nn", device, "quick").left
         products += [(stem, config) for config in best_few(found, (1024, 1024, 512), device, most, 1)]
-    return Lists(leaves, products, COLUMNS if routine == "getrf" else STOPS)
+    return Lists(leaves, products, STOPS)
 
 
-def kernels(routine: str, letter: str, device: Device, most: int, orders: Sequence[int]) -> list[Kernel]:
-    """Those of the lists, the products first; of GETRF its panels."""
+def kernels(routine: str, letter: str, device: Device, most: int) -> list[Kernel]:
+    """Those of the lists, the products first."""
     chosen = lists(routine, letter, device, most)
-    panels = [config for cols in COLUMNS for config in _panels(letter, cols, orders, device)]
-    of_getrf = [(config.STEM, config) for config in dict.fromkeys(panels)] if routine == "getrf" else []
-    return [*chosen.products, *chosen.leaves, *of_getrf]
-
-
-def _panels(letter: str, cols: int, orders: Sequence[int], device: Device) -> list[Any]:
-    """The Configs of panels of so many columns, at each order."""
-    panel = replace(family_of("getrf_panel").fixed_config(letter), COLS=cols)
-    return [panel.specialize(n, device) for n in orders]
+    return [*chosen.products, *chosen.leaves]
 
 
 def record(
@@ -140,61 +123,6 @@ def _shuffled(*axes: Iterable[Any]) -> list[tuple[Any, ...]]:
     return combinations
 
 
-def record_factor(
-    run: Experiment, routine: str, letter: str, orders: Sequence[int], chosen: Lists
-) -> dict[str, Any]:
-    """The same of POTRF and GETRF, on CuPy arrays in this process; leaves are those of the package."""
-    products = [_product(run, letter, stem, config, orders) for stem, config in chosen.products]
-    whole: Rows = []
-    for stop, product in _shuffled(chosen.stops, range(len(products))):
-        overrides = (*_blocking(routine, letter, stop), chosen.products[product])
-        job, rates = Job(routine, letter, "any", overrides), {}
-        for n in orders:
-            rate = run.remembered(job, (n, n), partial(factor_rate, routine, letter, n, overrides))
-            if rate is not None:
-                rates[str(n)] = rate
-        if rates:
-            whole.append({"leaf": 0, "stop": stop, "product": product, "rates": rates})
-    return {
-        "routine": routine,
-        "dtype": letter,
-        "orders": list(orders),
-        "stops": list(chosen.stops),
-        "leaves": [{"config": "packaged", "rates": dict.fromkeys(map(str, orders), 1.0)}],
-        "products": products,
-        "whole": whole,
-    }
-
-
-def _blocking(routine: str, letter: str, stop: int) -> tuple[tuple[str, Any], ...]:
-    """What makes `stop` the NB of a factorisation."""
-    if routine == "getrf":
-        panel = family_of("getrf_panel").fixed_config(letter)
-        return (("getrf_panel", replace(panel, COLS=stop)),)
-    return ("potrf_algorithm", "recursion"), ("potrf", stop)
-
-
-def factor_rate(routine: str, letter: str, n: int, overrides: Sequence[tuple[str, Any]]) -> float:
-    """TFLOP/s of POTRF or GETRF, the median of several by events."""
-    import cupy
-
-    from pyblasgpu import lapack
-
-    dtype = DTYPES[letter]
-    noise = cupy.random.default_rng(n).random((n, n), dtype=dtype.real).astype(dtype.name)
-    given = cupy.asfortranarray(noise @ noise.T + n * cupy.eye(n, dtype=dtype.name))
-    factor = {
-        "potrf": lambda a: lapack.potrf(a, lower=True, overwrite_a=True),
-        "getrf": lambda a: lapack.getrf(a, overwrite_a=True),
-    }[routine]
-    with ExitStack() as held:
-        for name, value in overrides:
-            held.enter_context(override(name, value))
-        seconds = device_seconds(factor, [given])
-    third_of_cubes = 1 if routine == "potrf" else 2
-    return round(third_of_cubes * dtype.flops_per_fma * n**3 / 6 / seconds / 1e12, 3)
-
-
 def _by_order(rates: Mapping[tuple[int, ...], float]) -> dict[str, float]:
     return {str(extents[0]): rate for extents, rate in rates.items()}
 
@@ -246,16 +174,15 @@ def _cases(options: argparse.Namespace) -> list[tuple[str, str]]:
 
 
 def _kernels(options: argparse.Namespace, device: Device) -> Iterable[Kernel]:
-    return interleaved(kernels(*case, device, options.most, options.orders) for case in _cases(options))
+    return interleaved(kernels(*case, device, options.most) for case in _cases(options))
 
 
 def _collect(run: Experiment, options: argparse.Namespace) -> dict[str, Any]:
-    return {"results": [_record(run, *case, options) for case in run.in_turn(_cases(options))]}
-
-
-def _record(run: Experiment, routine: str, letter: str, options: argparse.Namespace) -> dict[str, Any]:
-    recorder = record_factor if routine in FACTORS else record
-    return recorder(run, routine, letter, options.orders, lists(routine, letter, run.device, options.most))
+    results = [
+        record(run, *case, options.orders, lists(*case, run.device, options.most))
+        for case in run.in_turn(_cases(options))
+    ]
+    return {"results": results}
 
 
 def _tables(made: dict[str, Any], options: argparse.Namespace) -> list[Table]:

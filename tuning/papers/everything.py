@@ -29,7 +29,17 @@ from pyblasgpu.gpu.device import Device
 from pyblasgpu.options import parse_count, parse_duration
 from pyblasgpu.terminal import guarded
 from pyblasgpu.tuning.compile_pool import source_of
-from tuning.papers import atlas, cache_edge, kblas, kblas_figure9, kurzak_timed, li, matsumoto, steinsland
+from tuning.papers import (
+    atlas,
+    cache_edge,
+    kblas,
+    kblas_figure9,
+    kurzak_timed,
+    li,
+    matsumoto,
+    plasma,
+    steinsland,
+)
 from tuning.papers.experiment import Experiment, Kernel, from_timings, on_device
 from tuning.papers.study import Study, finish, folder_of, show_kernels
 
@@ -53,7 +63,8 @@ PLANS = {
         Step(kurzak_timed.STUDY, "--layout nn", 95),
         Step(steinsland.STUDY, "--layout nn,tn --most 8", 120),
         Step(matsumoto.STUDY, "--dtype d,s --most 60 --step 512", 60),
-        Step(atlas.STUDY, "--routine trsm,trmm,potrf,getrf --most 3", 60),
+        Step(atlas.STUDY, "--routine trsm,trmm --most 3", 40),
+        Step(plasma.STUDY, "--dtype d", 45),
         Step(kblas_figure9.STUDY, "--dtype d,s", 40),
     ),
     "short": (
@@ -63,7 +74,8 @@ PLANS = {
         Step(kurzak_timed.STUDY, "--layout nn --most 40", 35),
         Step(steinsland.STUDY, "--dtype s,d --layout nn --most 8", 30),
         Step(matsumoto.STUDY, "--dtype d --most 30 --step 1024", 25),
-        Step(atlas.STUDY, "--routine trsm,potrf --most 2 --orders 1024,4096", 22),
+        Step(atlas.STUDY, "--routine trsm --most 2 --orders 1024,4096", 15),
+        Step(plasma.STUDY, "--dtype d --orders 1024,4096", 30),
     ),
 }
 
