@@ -389,6 +389,6 @@ THEIRS = {
         "-0.95 % to 1.72 %",
         "up to 27 % over CUBLAS",
         "53 to 65 GFLOP/s",
-        *("Table 3.1", "Figure 3.4", "Figure 3.5"),
+        *("Table 3.1", "Figures 3.1 and 3.2", "Figure 3.4", "Figure 3.5"),
     ),
 }

@@ -136,6 +136,9 @@ def test_an_experiment_that_was_cut_short_goes_on(runs, tmp_path):
     timed = [sum(scheme["outcomes"].get("ok", 0) for scheme in each["schemes"].values()) for each in results]
     assert 0 < timed[0] < timed[1] == 3 * len(steinsland.SCHEMES)
     assert results[0]["ours"] == results[1]["ours"]
+    assert {*results[1]["appendix_a"]} == {*steinsland.APPENDIX_A}
+    labels = [*steinsland.table(results[1:], (64, 128), "a card").columns[1].cells]
+    assert "Appendix A's of 'none'" in labels
 
 
 def test_a_rate_of_this_process_is_remembered(runs, capsys):
@@ -295,7 +298,16 @@ def test_schemes_are_told_apart():
     for letter in "sdcz":
         for scheme, (share_a, share_b, tiled) in steinsland.SCHEMES.items():
             for layout in ("nn", "tn"):
-                configs = steinsland.candidates(scheme, letter, layout, H100)
+                first, *configs = found = steinsland.candidates(scheme, letter, layout, H100)
+                thesis = steinsland.appendix_a(scheme, letter, layout)
+                configs = found if thesis is None else configs
+                assert (first == thesis) == (scheme in steinsland.APPENDIX_A)
+                assert steinsland.scheme_of(first) == scheme and len(found) == len(set(found))
+                blocks = {config.UNROLL for config in configs}
+                is_private = tiled and not (share_a and share_b)
+                assert blocks == (
+                    {2, 4} if is_private and letter == "z" else {4, 8, 16} if is_private else {8, 16}
+                )
                 assert len(configs) == len(set(configs)) >= 10
                 assert {config.shares for config in configs} == {(share_a, share_b)}
                 assert {config.THR_M * config.THR_N > 1 for config in configs} == {tiled}

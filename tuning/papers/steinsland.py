@@ -3,9 +3,10 @@
 ``python tuning/papers/steinsland.py [--dtype s,d] [--layout nn,tn] [--seconds 10m] [--out FOLDER]``
 
 A scheme says which operands pass through shared memory, and whether a thread computes one element or a
-register tile. For each scheme the script times a random sample of tiles with and without padding, and with
-stripes along k transposed on the way to shared memory or kept as they lie. No candidate is ruled out by the
-cost model. Loads from global memory take the read-only path or not.
+register tile. For each scheme the script times a random sample of tiles: with and without padding, private
+operands by blocks along k of two sizes, stripes along k transposed on the way to shared memory or kept, and
+loads from global memory by the read-only path or not. The two kernels of Appendix A are first. The cost model
+rules nothing out; what needs more registers than a thread has is left out.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ from pyblasgpu.types import DTYPES, Dtype
 from tuning.papers.experiment import Experiment, Kernel, Measured, Rows
 from tuning.papers.study import Figure, Study, add_options, interleaved, names_in, run_study
 
-__all__ = ["SCHEMES", "STUDY", "candidates", "experiment", "main", "scheme_of", "table"]
+__all__ = ["SCHEMES", "STUDY", "appendix_a", "candidates", "experiment", "main", "scheme_of", "table"]
 
 SEED = 2016
 #: Scheme -> whether A, B are shared, and whether a thread computes a register tile.
@@ -52,21 +53,50 @@ _GRIDS = ((8, 8), (16, 8), (8, 16), (16, 16), (32, 8))
 _TILES = ((2, 2), (4, 4), (4, 8), (8, 4), (8, 8), (6, 6))
 _DEPTHS = (8, 16)
 _VECTOR = 16  # bytes of the widest load
+ADDRESSES = 48  # registers of a thread besides its tile, some more than there are
+_PLAIN = {"UNROLL": 2, "stages": 1, "VEC_M": 1, "VEC_N": 1, "VEC_K": 1}
+#: The kernels of Appendix A, by scheme: of AMD's card and of NVIDIA's. Theirs are by rows; this is the same
+#: by columns, so that A and B, M and N change places.
+APPENDIX_A = {
+    "B shared": (
+        {"BLK_M": 64, "BLK_N": 16, "DIM_X": 64, "DIM_Y": 1, "WARP_X": 32, "UNROLL": 4},
+        16,
+    ),
+    "none": ({"BLK_M": 8, "BLK_N": 8, "DIM_X": 8, "DIM_Y": 8, "WARP_X": 8}, 2),
+}
 
 
 def candidates(scheme: str, letter: str, layout: str, device: Device) -> list[GemmSimt]:
-    """All kernels of a scheme that the rules and the device leave, each once, in random order."""
+    """All kernels of a scheme that the rules and the device leave, each once, in random order after that of
+    Appendix A.
+    """
     found: dict[GemmSimt, None] = {}
+    most = device.max_registers_per_thread - ADDRESSES
     for parameters in _parameters(scheme, DTYPES[letter], layout):
         try:
             config = FAMILIES[STEM].config(letter, layout, parameters)
             check_device(config, device)
         except ConfigError:
             continue
-        found[config] = None
+        if config.registers <= most:
+            found[config] = None
     shuffled = list(found)
     random.Random(SEED).shuffle(shuffled)
-    return shuffled
+    first = appendix_a(scheme, letter, layout)
+    return shuffled if first is None else [first, *(config for config in shuffled if config != first)]
+
+
+def appendix_a(scheme: str, letter: str, layout: str) -> GemmSimt | None:
+    """The thesis's kernel of this scheme, if it has one."""
+    if scheme not in APPENDIX_A:
+        return None
+    tile, depth = APPENDIX_A[scheme]
+    share_a, share_b, _ = SCHEMES[scheme]
+    given = {**_PLAIN, **tile, "share_a": share_a, "share_b": share_b}
+    chosen = deepened(STEM, DTYPES[letter], layout, given, depth)
+    padding = {"PAD_A": 0, "PAD_B": chosen["VEC_B"] if share_b else 0}  # by a load
+    config: GemmSimt = FAMILIES[STEM].config(letter, layout, chosen | padding | {"UNROLL": given["UNROLL"]})
+    return config
 
 
 def _parameters(scheme: str, dtype: Dtype, layout: str) -> Iterator[dict[str, Any]]:
@@ -76,12 +106,18 @@ def _parameters(scheme: str, dtype: Dtype, layout: str) -> Iterator[dict[str, An
         tile = {"DIM_X": x, "DIM_Y": y, "BLK_M": x * thr_m, "BLK_N": y * thr_n, "UNROLL": depth, "stages": 1}
         tile |= {"share_a": share_a, "share_b": share_b, "WARP_X": 8}
         keeps = (False, True) if share_a and share_b else (False,)
-        for kept, padded, read_only in itertools.product(
-            keeps, (True, False) if shared else (False,), (False, True)
+        blocks = (depth,) if (share_a and share_b) or not tiled else along_k(dtype, depth)
+        for kept, padded, read_only, block in itertools.product(
+            keeps, (True, False) if shared else (False,), (False, True), blocks
         ):
             fragments = _fragments(dtype, layout, thr_m, thr_n, kept)
-            chosen = deepened(STEM, dtype, layout, {**tile, **fragments}, depth) | {"read_only": read_only}
-            yield chosen | _padding(chosen, padded)
+            chosen = deepened(STEM, dtype, layout, {**tile, **fragments}, depth)
+            yield chosen | _padding(chosen, padded) | {"read_only": read_only, "UNROLL": block}
+
+
+def along_k(dtype: Dtype, depth: int) -> tuple[int, int]:
+    """The register blocks along k of a private operand; of complex128 more than four elements would spill."""
+    return (2, 4) if dtype.itemsize == _VECTOR else (4, depth)
 
 
 def _fragments(dtype: Dtype, layout: str, thr_m: int, thr_n: int, kept: bool) -> dict[str, int]:
@@ -129,6 +165,12 @@ def experiment(
             }
             for scheme, of_scheme in timed.items()
         },
+        "appendix_a": {
+            scheme: {str(m): round(rate, 3) for (m, _, _), rate in each.rates.items()}
+            for scheme, of_scheme in timed.items()
+            for each in of_scheme
+            if each.rates and each.config == appendix_a(scheme, letter, layout)
+        },
         "ours": {str(m): rate for (m, _, _), rate in ours.items()},
         "vendor": {str(m): rate for (m, _, _), rate in vendor.items()},
     }
@@ -173,6 +215,9 @@ def table(results: Rows, sizes: Sequence[int], device: str) -> Table:
                 _described(best[-1]),
             )
             name = ""
+        for scheme, rates_of in row.get("appendix_a", {}).items():
+            rates = ["" if str(n) not in rates_of else f"{rates_of[str(n)]:.2f}" for n in sizes]
+            made.add_row("", f"Appendix A's of {scheme!r}", "", *rates, "")
         for what, key in (("this library", "ours"), ("cuBLAS", "vendor")):
             rates = [row[key].get(str(n)) for n in sizes]
             made.add_row("", what, "", *["" if rate is None else f"{rate:.2f}" for rate in rates], "")
