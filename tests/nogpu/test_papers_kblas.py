@@ -112,7 +112,7 @@ OTHER = {
 def test_the_newest_of_square_calls_counts():
     card, another = (Call("dtrmm", name, 512) for name in ("a card", "another"))
     rates = kblas_figure7.rates([NEW, OLD, OTHER, {"device": "x", "results": [[1.0]]}])
-    assert rates == {card: (3.0, 1.5, 4.0, "abcdef0"), another: (4.0, None, None, "None")}
+    assert rates == {card: (3.0, 1.5, 4.0, "abcdef0"), another: (4.0, None, None, "?")}
 
 
 def test_table_and_figures(tmp_path, capsys):
