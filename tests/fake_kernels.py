@@ -353,7 +353,7 @@ class FakeKernel:
     jacobi_eigh, jacobi_svd = fake_eigen.jacobi_eigh, fake_eigen.jacobi_svd
     geqp3, geqrf_panel, geqrf_tall = fake_qr.geqp3, fake_qr.geqrf_panel, fake_qr.geqrf_tall
     sytrf_panel, ldl_triangle, ldl_rows = fake_ldl.sytrf_panel, fake_ldl.ldl_triangle, fake_ldl.ldl_rows
-    larft_leaf, reflector_copy = fake_qr.larft_leaf, fake_qr.reflector_copy
+    larft_leaf, orhr_leaf, reflector_copy = fake_qr.larft_leaf, fake_qr.orhr_leaf, fake_qr.reflector_copy
     getrf_panel, getrf_small, getrs_small = fake_lu.getrf_panel, fake_lu.getrf_small, fake_lu.getrs_small
     getrf_column, determinant, gesv_small = fake_lu.getrf_column, fake_lu.determinant, fake_lu.gesv_small
     potrf_leaf, potrf_panel = fake_cholesky.potrf_leaf, fake_cholesky.potrf_panel

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from fake_lu import words
 from scipy.linalg.lapack import get_lapack_funcs
 
 from pyblasgpu.gpu.device import known
+from pyblasgpu.kernels.factor.qr import orhr_leaf as kernel_of_vectors
 from pyblasgpu.kernels.factor.qr.geqrf_panel import SPREAD, WHOLE
 
 
@@ -39,8 +41,10 @@ def geqrf_tall(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
 
 
 def geqp3(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
-    """Factors of a batch with pivots, from a copy, which is spoilt."""
-    m, n, tau_step, jpvt_step, *steps, w_cs, tau_batch, jpvt_batch, a_batch, w_batch, _, _ = numbers
+    """Factors of a batch with pivots, or of those with an info without, from a copy, which is spoilt."""
+    m, n, pivots, tau_step, jpvt_step, *steps, w_cs, tau_batch, jpvt_batch, a_batch, w_batch, _, _, i_step = (
+        numbers
+    )
     (blocks, _, batch), config, k = grid, fake.source.config, min(m, n)
     best = type(config)(config.dtype)
     assert best.specialize(m, n, batch, known("h200").sm_count) == (config, blocks)
@@ -49,12 +53,18 @@ def geqp3(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     a = fake.view(pointers[1], m, n, *steps, batch, a_batch)
     tau = fake.view(pointers[0], k, 1, tau_step, 1, batch, tau_batch)
     unit = config.dtype_facts.itemsize // 4
-    jpvt = fake.view(pointers[4], n, 1, jpvt_step // unit, 1, batch, jpvt_batch // unit)
+    jpvt = fake.view(pointers[4], n, 1, jpvt_step // unit, 1, batch, jpvt_batch // unit) if pivots else None
+    info = words(pointers[6], 1, 1, batch, i_step)
     for z in range(batch):
+        if not pivots:
+            if info[z, 0]:
+                a[z] = w[z]
+                _factor(tau[z], a[z])
+            continue
         a[z], columns, tau[z, :, 0], _, _ = get_lapack_funcs("geqp3", (a,))(w[z])
-        words = np.zeros((n, unit), np.int32)
-        words[:, 0] = columns
-        jpvt[z, :, 0] = words.view(a.dtype)[:, 0]
+        numbered = np.zeros((n, unit), np.int32)
+        numbered[:, 0] = columns
+        jpvt[z, :, 0] = numbered.view(a.dtype)[:, 0]
     w[...] = np.nan
 
 
@@ -94,3 +104,33 @@ def reflector_copy(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> N
         v[...] = np.where(below, a, np.eye(m, n, -first))
     else:
         v[...] = np.eye(m, n, -first)
+
+
+def orhr_leaf(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """The square on top of the vectors of orthonormal columns, R and tau, where the columns allow it."""
+    n, tau_step, a_rs, a_cs, ld, tau_batch, a_batch, r_batch, i_step = numbers
+    batch = grid[2]
+    assert grid[:2] == (1, 1) and n <= fake.source.config.ORDER
+    tau = fake.view(pointers[0], n, 1, tau_step, 1, batch, tau_batch)
+    a = fake.view(pointers[1], n, n, a_rs, a_cs, batch, a_batch)
+    first, second, r = (fake.view(each, n, n, 1, ld, batch, r_batch) for each in pointers[2:5])
+    info, size = words(pointers[5], 1, 1, batch, i_step), a.real.itemsize
+    for z in range(batch):
+        near, departure = second[z].conj().T, np.abs(second[z] - np.eye(n))
+        small = ~(np.diagonal(first[z]).real >= kernel_of_vectors.SMALL[size])
+        if info[z, 0] or not np.square(departure).sum() < kernel_of_vectors.DEPARTURE or small.any():
+            info[z, 0] = info[z, 0] or 1
+            continue
+        w, signs, factors = a[z].copy(), np.ones(n), np.empty(n, a.dtype)
+        for i in range(n):
+            signs[i] = -1 if w[i, i].real >= 0 else 1
+            w[i, i:] -= signs[i] * near[i, i:]
+            w[i + 1 :, i] /= w[i, i]
+            w[i + 1 :, i + 1 :] -= np.outer(w[i + 1 :, i], w[i, i + 1 :])
+            factors[i] = -signs[i] * w[i, i] / near[i, i].real
+        if not (factors.real <= kernel_of_vectors.MOST_TAU[size]).all():
+            info[z, 0] = 1
+            continue
+        upper = signs[:, None] * np.triu(r[z])
+        upper[np.diag_indices(n)] = upper.diagonal().real
+        a[z], tau[z, :, 0], r[z] = np.tril(w, -1) + upper, factors, np.triu(w)

@@ -307,6 +307,9 @@ class Policy:
     )
     symv_small_max_bytes: ByDtype = _value("bytes", "of A up to which SYMV is one launch", _l2)
 
+    cholesky_panel_min_rows: float = _value(
+        "rows", "from which on GEQRF's blocks of columns come from Cholesky factors"
+    )
     cholesky_qr_min_rows: float = _value(
         "rows", "from which on reduced QR factors come from Cholesky's", _sms
     )

@@ -156,6 +156,25 @@ def test_bounds(kernels, kind, letter, shape):
     check_factors(a, q, np.triu(qr[:k]))
 
 
+@pytest.mark.parametrize("kind, letter, shape", pairs(SETS, DTYPES, [(200, 60), (2, 150, 20)]), ids=str)
+def test_blocks_by_cholesky_factors(kernels, decide_by, kind, letter, shape):
+    """LAPACK's bounds, whatever the condition; one matrix of a batch that fails leaves others as they are."""
+    decide_by(cholesky_panel_min_rows=40)
+    a = matrix_of(kind, letter, *shape)
+    if len(shape) == 3:
+        a[1] = matrix_of("random", letter, *shape[1:])
+    qr, tau = factored(a, "F")
+    assert "orhr_leaf" in {name for name, *_ in kernels.launches}
+    q = laid(qr, "F")
+    run(orgqr, tau, q)
+    check_factors(a, q, np.triu(qr[..., : shape[-1], :]))
+    one, beside = get_lapack_funcs("geqrf", (a,))(a[(1,) * (len(shape) - 2)])[:2]
+    if kind == "random" or len(shape) == 3:
+        atol = 10 * shape[-2] * np.finfo(a.dtype).eps
+        np.testing.assert_allclose(qr[(1,) * (len(shape) - 2)], one, rtol=0, atol=atol * np.abs(one).max())
+        np.testing.assert_allclose(tau[..., 0][(1,) * (len(shape) - 2)], beside, rtol=0, atol=atol)
+
+
 def test_panels_of_many_rows(kernels):
     a = matrix_of("random", "d", 60_000, 40)
     qr, tau = factored(a, "F")

@@ -15,8 +15,8 @@ from .launching import run, strides
 WIDE = {"s": "d", "d": "d", "c": "z", "z": "z"}
 
 
-def factored(a, kernels=geqp3, blocks=1):
-    """The pivots, from 1, and tau of a batch, which becomes its factors."""
+def factored(a, kernels=geqp3, blocks=1, info=None):
+    """The pivots, from 1, and tau of a batch, which becomes its factors; with `info` there are no pivots."""
     batch, m, n = a.shape
     letter = dict(zip("fdFD", "sdcz", strict=True))[a.dtype.char]
     config = kernels.Geqp3(letter, 64, blocks > 1)
@@ -30,9 +30,10 @@ def factored(a, kernels=geqp3, blocks=1):
         np.zeros(2 * batch, np.int32),
     )
     a[...] = np.nan  # which is not read
-    arrays, batches = (tau, a, w, state, jpvt, order, flags), (tau, jpvt, a, w, state, order)
+    pivots, info = int(info is None), np.zeros((batch, 1), np.int32) if info is None else info
+    arrays, batches = (tau, a, w, state, jpvt, order, info, flags), (tau, jpvt, a, w, state, order, info)
     steps = strides(tau)[1], strides(jpvt)[1], *strides(a)[1:], m + 3
-    numbers = m, n, *steps, *(strides(each)[0] for each in batches)
+    numbers = m, n, pivots, *steps, *(strides(each)[0] for each in batches)
     run(kernels.source(config), blocks, arrays, numbers, (), batch)
     assert not flags.any() and tau_unharmed() and jpvt_unharmed() and (w[..., m:] == 7).all()
     return jpvt, tau
@@ -98,6 +99,24 @@ def special(blocks=1, kernels=geqp3) -> None:
         np.testing.assert_allclose(q @ np.triu(a[z, :4]), start[z][:, jpvt[z] - 1], atol=1e-14)
     assert (np.abs(np.diagonal(a[1])[2:]) < 1e-13).all() and jpvt[2].tolist() == [3, 2, 1, 4]
     assert sorted(jpvt[3]) == [1, 2, 3, 4] and jpvt[4].tolist() == [1, 4, 3, 2]
+
+
+def unpivoted(letter="d", blocks=1, kernels=geqp3) -> None:
+    """LAPACK's factors without pivots of matrices with an info; others, and their tau, stay."""
+    start = matrices(letter, 3, 12, 5)
+    start[0, :, 3] = 0
+    a, info = start.copy(), np.array([[4], [0], [1]], np.int32)
+    jpvt, tau = factored(a, kernels, blocks, info)
+    assert (jpvt == -7).all() and np.isnan(tau[1]).all() and np.isnan(a[1]).all()
+    for z in (0, 2):
+        qr, factors, _, _ = getattr(lapack, f"{letter}geqrf")(start[z])
+        np.testing.assert_allclose(a[z], qr, rtol=0, atol=1e-13)
+        np.testing.assert_allclose(tau[z], factors, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("letter, blocks", [("d", 1), ("z", 2)])
+def test_factors_without_pivots(letter, blocks):
+    unpivoted(letter, blocks)
 
 
 @pytest.mark.parametrize("blocks", [1, 2])

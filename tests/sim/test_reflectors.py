@@ -1,11 +1,14 @@
-"""`reflector_copy` and `larft_leaf`: explicit reflectors, and the triangle T of their product."""
+"""`reflector_copy`, `larft_leaf`, `orhr_leaf`: explicit reflectors, the triangle T of their product, and
+reflectors of orthonormal columns.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.linalg import lapack
 
-from pyblasgpu.kernels.factor.qr import larft_leaf, reflector_copy
+from pyblasgpu.kernels.factor.qr import larft_leaf, orhr_leaf, reflector_copy
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES
 
@@ -62,3 +65,49 @@ def check_triangle(letter="d", n=11, batch=2, kernels=larft_leaf) -> None:
 def test_triangles(letter):
     for n in (1, 2, 11, 16):
         check_triangle(letter, n)
+
+
+def check_columns(letter="d", m=24, n=11, order="F", batch=2, spoilt=None, kernels=orhr_leaf) -> None:
+    """LAPACK's factors, from columns that are orthonormal but for R2; `spoilt` matrices get an info."""
+    rng, dtype = np.random.default_rng(n), DTYPES[letter]
+    near = np.tril(random(rng, letter, batch, n, n), -1) / 64 / n + np.eye(n)
+    a, q = random(rng, letter, batch, m, n), np.empty((batch, m, n), dtype.name)
+    wide, info = (np.complex128 if dtype.is_complex else np.float64), np.zeros((batch, 1), np.int32)
+    first, second, r = (np.zeros((batch, n, n), dtype.name) for _ in range(3))
+    if spoilt:
+        spoilt(a, near, info)
+    for z in range(batch):
+        orthonormal, upper = np.linalg.qr(a[z].astype(wide))
+        signs = np.where(np.diagonal(upper).real < 0, -1, 1)
+        adjoint = near[z].conj().T
+        q[z], first[z], second[z] = orthonormal * signs @ adjoint, np.eye(n), near[z]
+        first[z] = np.linalg.solve(adjoint, signs[:, None] * upper).conj().T
+        r[z] = signs[:, None] * upper
+    expected_info = info.copy()
+    q, unharmed = fenced(q, order)
+    (first, _), (second, _), (r, _) = (fenced(each, "F") for each in (first, second, r))
+    tau, tau_unharmed = fenced(np.full((batch, n), np.nan, dtype.name), "C")
+    before, ld = q.copy(), strides(r)[2]
+    integers = n, strides(tau)[1], *strides(q)[1:], ld, *(strides(each)[0] for each in (tau, q, r, info))
+    config = kernels.OrhrLeaf(letter, 16, 32)
+    run(kernels.source(config), 1, (tau, q, first, second, r, info), integers, (), batch)
+    assert unharmed() and tau_unharmed()
+    for z in range(batch):
+        if spoilt and z == 0:
+            assert info[z, 0] != 0
+            np.testing.assert_array_equal(q[z], before[z])
+            continue
+        assert info[z, 0] == expected_info[z, 0] == 0
+        qr, factors, _, _ = getattr(lapack, ("z" if dtype.is_complex else "d") + "geqrf")(a[z].astype(wide))
+        atol = 100 * m * dtype.unit_roundoff
+        np.testing.assert_allclose(q[z, :n], qr[:n], rtol=0, atol=atol)
+        np.testing.assert_allclose(tau[z], factors, rtol=0, atol=atol)
+        assert not np.diagonal(q[z]).imag.any()
+        below = np.linalg.solve(np.triu(r[z]).T, before[z, n:].T).T
+        np.testing.assert_allclose(below, qr[n:], rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_columns(letter):
+    for n, order in ((1, "F"), (11, "C"), (16, "F")):
+        check_columns(letter, n=n, order=order)

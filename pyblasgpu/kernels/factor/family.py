@@ -23,6 +23,7 @@ FAMILIES = (
     Family("geqrf_tall", ".factor.qr.geqrf_tall", "GeqrfTall", "geqrf"),
     Family("geqp3", ".factor.qr.geqp3", "Geqp3", "geqp3"),
     Family("larft_leaf", ".factor.qr.larft_leaf", "LarftLeaf", "geqrf"),
+    Family("orhr_leaf", ".factor.qr.orhr_leaf", "OrhrLeaf", "geqrf", needs=(8, 0)),
     Family("reflector_copy", ".factor.qr.reflector_copy", "ReflectorCopy", "geqrf"),
     Family("sytrf_panel", ".factor.ldl.sytrf_panel", "SytrfPanel", "sytrf", needs=(8, 0)),
     Family("ldl_triangle", ".factor.ldl.ldl_triangle", "LdlTriangle", "sytrs", dtypes=("s", "d")),

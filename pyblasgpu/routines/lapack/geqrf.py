@@ -16,6 +16,7 @@ from ...kernels.factor.qr import geqrf_panel, geqrf_tall
 from ...operands import Operand
 from ..launch_list import LaunchList, cached_launch_list
 from ..level3.triangular import split
+from . import cholesky_panel
 from .block_reflector import (
     BlockReflector,
     blocks_of,
@@ -56,6 +57,8 @@ def _emit_block(launches: LaunchList, tau: Operand, a: Operand, right: Operand) 
     with launches.temporary():
         if whole is not None:
             _emit_panel(launches, whole, tau, a, a, a, 0)
+        elif cholesky_panel.applies(launches, a):
+            cholesky_panel.emit(launches, tau, a)
         elif config.panel(a.rows).grid(a.rows) > current(launches.device).sm_count:
             _emit_tall_columns(launches, tau, a)
         else:

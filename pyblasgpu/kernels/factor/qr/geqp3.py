@@ -1,5 +1,7 @@
 """``geqp3``: Q R = A P with the column of the largest norm before all others, in a single launch.
 
+Without pivots, P = I, it factors matrices for which Cholesky factors do not serve (`orhr_leaf`).
+
 A step finds that column, makes its reflector, and applies it to all columns that are left, each by a team: a
 warp, or where a matrix has several blocks, a block. What it writes gives the norm of the rest of the column,
 so norms are never updated, which would lose digits. Columns stay where they are in a copy of A, and go to A
@@ -27,10 +29,10 @@ __all__ = ["STEM", "Geqp3", "source"]
 STEM = "geqp3"
 PARAMETERS = parameters(
     "pointer: tau, a, w, state",
-    "int32 pointer: jpvt, order, flags",
-    "int32: m, n",
+    "int32 pointer: jpvt, order, info, flags",
+    "int32: m, n, pivots",
     "int64: tau_step, jpvt_step, a_rs, a_cs, w_cs",
-    "int64: stride_tau, stride_jpvt, stride_a, stride_w, stride_state, stride_order",
+    "int64: stride_tau, stride_jpvt, stride_a, stride_w, stride_state, stride_order, stride_info",
 )
 UNROLL = 4  # rows of a thread that are loaded at a time
 STATE = 4  # reals of a column: its scale, the sum of squares below its head, its norm before and after a step
@@ -104,12 +106,15 @@ def source(config: Geqp3) -> KernelSource:
     state: pointer, 4 reals a column
     jpvt: int32 pointer, becomes the numbers of the columns, from 1
     order: int32 pointer, 2 n for each block
+    info: int32 pointer, read without pivots: matrices whose info is 0 stay as they are
     flags: int32 pointer, of several blocks, 0 before and after
     m, n: int32, rows and columns
+    pivots: int32, whether columns are interchanged; else jpvt is not written
     tau_step: int64, stride of tau (elements)
     jpvt_step: int64, stride of jpvt (int32)
     a_rs, a_cs, w_cs: int64, strides of A, and from column to column of its copy (elements)
-    stride_tau, stride_jpvt, stride_a, stride_w, stride_state, stride_order: int64, batch strides (as steps)
+    stride_tau, stride_jpvt, stride_a, stride_w, stride_state: int64, batch strides (as steps)
+    stride_order, stride_info: int64, batch strides (int32)
 
     Grid: x one block, or several that are all resident, z the batch.
     """
@@ -313,6 +318,14 @@ def _build(config: Geqp3):
             i = int32(i + DIM)
 
     @device_function
+    def begin_all(vectors, w, w_cs, state, parts, team, teams, n, r, m, t):
+        acc, x, v, _, u, _ = vectors
+        c = int32(team)
+        while c < n:
+            begin(acc, x, v, u, offset(w, c * w_cs * REALS), state, parts, c, n, r, m, t)
+            c = int32(c + teams)
+
+    @device_function
     def step_all(vectors, is_over, w, w_cs, pivot, below, after, parts, team, teams, j, n, r, m, t):
         acc, x, v, y, u, h = vectors
         c = int32(team)
@@ -332,8 +345,8 @@ def _build(config: Geqp3):
             i = int32(i + teams)
 
     def geqp3(
-        tau, a, w, state, jpvt, order, flags, m, n, tau_step, jpvt_step, a_rs, a_cs, w_cs,
-        stride_tau, stride_jpvt, stride_a, stride_w, stride_state, stride_order,
+        tau, a, w, state, jpvt, order, info, flags, m, n, pivots, tau_step, jpvt_step, a_rs, a_cs, w_cs,
+        stride_tau, stride_jpvt, stride_a, stride_w, stride_state, stride_order, stride_info,
     ):  # fmt: skip
         # (1) the matrix and the order of this block, and the columns of its teams
         t, batch = int32(cuda.threadIdx.x & 1023), int64(cuda.blockIdx.z)
@@ -353,20 +366,20 @@ def _build(config: Geqp3):
         order = offset(order, batch * stride_order + int64(block) * (2 * n))
         is_over = offset(order, n)
         grid_dependency_wait()
+        if pivots == 0 and info[batch * stride_info] == 0:
+            return
 
         # (2) columns of about one, and their norms
         start_order(order, is_over, n, t)
-        c = team
-        while c < n:
-            begin(acc, x, v, u, offset(w, c * w_cs * REALS), state, parts, c, n, r, m, t)
-            c = int32(c + teams)
+        vectors = acc, x, v, y, u, h
+        begin_all(vectors, w, w_cs, state, parts, team, teams, n, r, m, t)
         everybody(flags, int32(1), blocks, t)
 
         # (3) a column after the other
         j = int32(0)
         while j < least:
             norms, after = offset(state, (2 + (j & 1)) * n), offset(state, (3 - (j & 1)) * n)
-            q = choose(best, u, norms, backs, order, j, n, candidates, t)
+            q = choose(best, u, norms, backs, order, j, n, candidates, t) if pivots != 0 else j
             p, first = int32(order[q]), int32(order[j])
             cuda.syncthreads()
             if t == 0:
@@ -374,7 +387,6 @@ def _build(config: Geqp3):
             cuda.syncthreads()
             pivot = offset(w, p * w_cs * REALS)
             make(h, pivot[j * REALS], pivot[j * REALS + REALS - 1], below[p])
-            vectors = acc, x, v, y, u, h
             step_all(vectors, is_over, w, w_cs, pivot, below, after, parts, team, teams, j, n, r, m, t)
 
             # (4) the column in its place
@@ -388,7 +400,7 @@ def _build(config: Geqp3):
 
         # (5) the columns right of the square
         finish_rest(a, a_rs, a_cs, w, w_cs, h, backs, order, int32(least + team), teams, n, r, m)
-        write_order(jpvt, jpvt_step, order, n if block == 0 else int32(0), t)
+        write_order(jpvt, jpvt_step, order, n if block == 0 and pivots != 0 else int32(0), t)
         if IS_SPREAD:
             part(flags, blocks, t)
 

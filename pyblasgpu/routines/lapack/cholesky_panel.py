@@ -1,0 +1,90 @@
+"""Q R of columns with many more rows, by Cholesky factors of Gram matrices, as LAPACK's geqrf leaves them.
+
+R1 of A^H A = R1^H R1 gives Q1 = A R1^-1. A second round with Q1 makes Q = Q1 R2^-1 orthonormal to roundoff
+(Yamamoto, Nakatsukasa, Yanagisawa and Fukaya, 2015). `orhr_leaf` makes Householder vectors of Q. So columns
+cost products and triangular solutions, and no barrier each.
+
+Where a Cholesky factor fails, or Q1 is too far from orthonormal, info is not 0, and `geqp3` factors those
+matrices from a copy, by reflectors. It is launched for all, and reads info: the host does not wait.
+"""
+
+from __future__ import annotations
+
+from ...dispatch.leaf import runs
+from ...gpu.device import current
+from ...kernels.factor.cholesky import potrf_leaf
+from ...kernels.factor.qr import orhr_leaf
+from ...operands import Operand
+from ...types import Diag, Region, Side, Uplo
+from ..copies import emit_copy_to_workspace, is_readable
+from ..launch_list import LaunchList
+from ..level3 import trsm
+from ..level3.gemm import emit_gemm
+from . import geqp3
+from .factor_steps import emit_potrf_leaf, leaf_config, with_alpha
+from .laswp import words
+
+__all__ = ["applies", "emit"]
+
+SHARE = 2  # rows for each column, at least: the condition of fewer random rows is large
+FEW = 16  # columns that reflectors take less time for
+
+
+def applies(launches: LaunchList, a: Operand) -> bool:
+    """Whether the columns of A are factored so: there are enough rows, and the kernels can have them."""
+    device, n = current(launches.device), a.cols
+    if n < FEW or a.rows < max(SHARE * n, launches.policy.cholesky_panel_min_rows) or not is_readable(a):
+        return False
+    stems = potrf_leaf.STEM, orhr_leaf.STEM
+    return all(runs(stem, device) and n <= leaf_config(launches, stem, n).ORDER for stem in stems)
+
+
+def emit(launches: LaunchList, tau: Operand, a: Operand) -> None:
+    """Emit the factors of the columns of A.
+
+    Parameters
+    ----------
+    launches : LaunchList
+    tau : Operand
+        n by 1; becomes the factors of the reflectors.
+    a : Operand
+        m by n; R replaces its upper triangle, the vectors what is below.
+    """
+    n = a.cols
+    with launches.temporary():
+        before, info = emit_copy_to_workspace(launches, a), launches.scratch(1, 1, a.batch)
+        first, second, r = (launches.scratch(n, n, a.batch) for _ in range(3))
+        _emit_round(launches, info, first, a, 0)
+        _emit_solution(launches, first.T.conjugate(), a)
+        _emit_round(launches, info, second, a, n)
+        emit_gemm(launches, 1.0, second.T.conjugate(), first.T.conjugate(), 0.0, r)
+        _emit_vectors(launches, info, tau, a, (first, second, r))
+        _emit_solution(launches, r, a.block(n, 0, a.rows - n, n))
+        geqp3.emit_where_failed(launches, info, tau, a, before)
+
+
+def _emit_round(launches: LaunchList, info: Operand, factor: Operand, a: Operand, before: int) -> None:
+    """Emit the lower Cholesky factor of A^H A; of a second round an info that is not 0 stays."""
+    region = Region.of(Uplo.LOWER, hermitian=a.dtype.is_complex)
+    emit_gemm(launches, 1.0, a.T.conjugate(), a, 0.0, factor, region)
+    config = leaf_config(launches, potrf_leaf.STEM, a.cols).specialize(a.cols)
+    emit_potrf_leaf(launches, config, info, factor, before, clean=True)
+
+
+def _emit_solution(launches: LaunchList, r: Operand, a: Operand) -> None:
+    """Emit A := A R^-1."""
+    with_alpha(launches, 1.0, lambda: trsm.emit(launches, r, a, Side.RIGHT, Uplo.UPPER, Diag.NON_UNIT))
+
+
+def _emit_vectors(
+    launches: LaunchList, info: Operand, tau: Operand, a: Operand, triangles: tuple[Operand, ...]
+) -> None:
+    """Emit R, tau and the vectors in the square on top, and W over `triangles[-1]`."""
+
+    def integers(tau: Operand, a: Operand, first: Operand, _second: Operand, _r: Operand, info: Operand):
+        steps = tau.row_stride, a.row_stride, a.col_stride, first.col_stride
+        return a.cols, *steps, tau.batch_stride, a.batch_stride, first.batch_stride, words(info)[1]
+
+    config = leaf_config(launches, orhr_leaf.STEM, a.cols)
+    square = a.block(0, 0, a.cols, a.cols)
+    launches.emit(orhr_leaf.source(config), 1, (tau, square, *triangles, info), integers, ())
