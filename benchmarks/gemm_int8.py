@@ -23,7 +23,7 @@ from benchmarks.gemm_tensor import PASSES, Operands, forget, launches_of, second
 from benchmarks.level3 import Problem
 from benchmarks.study import Row, Rows, main
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.dispatch.tensor import gains
+from pyblasgpu.dispatch.tensor import TensorProblem, gains
 from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.gemm.int8.config import GemmInt8
 from pyblasgpu.types import DTYPES
@@ -59,7 +59,7 @@ SAMPLED = 4, 1024  # rows and columns whose exact values are computed
 
 def compared(letter: str, m: int, n: int, k: int) -> Row:
     """As for SGEMM, with our product below the crossover too, and whether the choice takes residues."""
-    chosen = gains(DTYPES[letter], m, n, k, GemmInt8().moduli, current())
+    chosen = gains(TensorProblem(DTYPES[letter], "nn", (m, n, k, 1), current()), GemmInt8().moduli)
     return {**gemm_tensor.compared(letter, m, n, k, configured(dtype=letter)), "gains": chosen}
 
 

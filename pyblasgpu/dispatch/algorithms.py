@@ -15,7 +15,7 @@ from ..database import (
 from ..database.policy import Policy
 from ..gpu.device import Device
 from ..kernels.trsv.limits import MAX_COLS
-from ..types import Dtype
+from ..types import TENSOR, Dtype
 from . import overrides, tuned_files
 from .leaf import fixed, runs
 from .overrides import COMPUTED, OVERRIDE, Algorithm, splits_singles
@@ -44,6 +44,7 @@ IN_MODE = "products on tensor cores"
 TRSV, TRMM_FUSED, TRMM_TENSOR = "trsv", "trmm_fused", "trmm_tensor"
 SYMMETRIZE, TWO_PRODUCTS = "symmetrize", "two_products"
 
+MOST_COMPLETED = 2 << 30  # bytes of a symmetric matrix in double precision that is copied whole
 LEAF = 64  # rows up to which a triangle is a leaf, one launch as well
 
 
@@ -139,9 +140,21 @@ def _has_tensor_products(
 
 def completes_all(dtype: Dtype, order: int, columns: int, batch: int, device: Device) -> bool:
     """Whether SYMM copies all of A, completed, for one product on tensor cores."""
-    if not _is_on_tensor_cores(dtype, batch, device):
+    if batch != 1 or min(order, columns) < policy_of(device).tensor_symm_min_order:
         return False
-    return min(order, columns) >= policy_of(device).tensor_symm_min_order
+    if dtype.real_size == 4:
+        return _is_on_tensor_cores(dtype, batch, device)
+    if overrides.method_of(None) != TENSOR or order * order * dtype.itemsize > MOST_COMPLETED:
+        return False
+    return _is_of_residues(dtype, order, columns, device)
+
+
+def _is_of_residues(dtype: Dtype, order: int, columns: int, device: Device) -> bool:
+    """Whether a square times a matrix in double precision is made of residues."""
+    from .tensor import Int8Product, TensorProblem, int8_product  # with kernels that others do without
+
+    problem = TensorProblem(dtype, "nn", (order, columns, order, 1), device)
+    return isinstance(int8_product(problem), Int8Product)
 
 
 def _is_on_tensor_cores(dtype: Dtype, batch: int, device: Device) -> bool:

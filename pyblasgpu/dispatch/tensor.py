@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import lcm
 from typing import Any, NamedTuple
 
 from ..gpu import backend
 from ..gpu.device import Device
 from ..gpu.transfers import memory_bytes
+from ..kernels.common.tile_schedule import tile_count
 from ..kernels.gemm.int8.image import parts_of
 from ..kernels.gemm.wgmma.image import block_of, least_element
 from ..types import DTYPES, Dtype, Region
@@ -154,6 +156,8 @@ class TensorProblem(NamedTuple):
         Whether an operand has neither contiguous columns nor rows.
     region : Region
         Region of C.
+    is_one : bool
+        Whether A and B transposed are one operand.
     """
 
     dtype: Dtype
@@ -162,6 +166,7 @@ class TensorProblem(NamedTuple):
     device: Device
     copied: bool = False
     region: Region = Region.ALL
+    is_one: bool = False
 
 
 def obstacle(problem: TensorProblem, stem: str) -> str:
@@ -180,7 +185,7 @@ INT8 = "gemm_int8"
 UNIT = 256
 #: Bytes of images and residues that C is cut in blocks for, where they take more; at most this part of what
 #: is free.
-MOST_WORKSPACE, PART_OF_FREE = 4 << 30, 2
+MOST_WORKSPACE, PART_OF_FREE = 6 << 30, 2
 MIN_BLOCK = 1024  # rows and columns of a block, unless C has fewer: with less, packing costs what is gained
 
 
@@ -220,7 +225,7 @@ def int8_product(problem: TensorProblem) -> Int8Product | Algorithm:
     choice = select(INT8, dtype, "", problem.extents, device)
     config = choice.config
     workspace_limit = _workspace_limit(device)
-    blocks = _blocks(config, m, n, k, workspace_limit)
+    blocks = _blocks(config, problem, workspace_limit)
     if blocks is None:
         return Algorithm("gemm_mma", f"residues of a block of C have no room in {workspace_limit >> 20} MiB")
     scales = replace(select("row_scales", dtype, "", (m, k), device).config, moduli=config.moduli)
@@ -236,28 +241,29 @@ def int8_product(problem: TensorProblem) -> Int8Product | Algorithm:
 
 def _int8_obstacle(problem: TensorProblem) -> str:
     """Return why tensor cores do not serve the problem, or ''."""
-    dtype, (m, n, k, _) = problem.dtype, problem.extents
-    if problem.region is not Region.ALL:
-        return f"triangles of {dtype.name} matrices are not made of residues"
+    k = problem.extents[2]
     reason = obstacle(problem, INT8)
     if reason:
         return reason
-    config = select(INT8, dtype, "", problem.extents, problem.device).config
+    config = select(INT8, problem.dtype, "", problem.extents, problem.device).config
     if k > config.MAX_K:
         return f"k={k} is too large for sums of products of bytes"
-    if overrides.get_override(INT8) is None and not gains(dtype, m, n, k, config.moduli, problem.device):
+    if overrides.get_override(INT8) is None and not gains(problem, config.moduli):
         return "small products are faster by FMAs"
     return ""
 
 
-def gains(dtype: Dtype, m: int, n: int, k: int, moduli: int, device: Device) -> bool:
+def gains(problem: TensorProblem, moduli: int) -> bool:
     """Whether residues are estimated to take less time than FMAs."""
-    policy = policy_of(device)
-    rows, cols = -(-m // UNIT) * UNIT, -(-n // UNIT) * UNIT
+    policy, dtype, (m, n, k, _) = policy_of(problem.device), problem.dtype, problem.extents
     images, size, of_reals = moduli * parts_of(dtype), dtype.itemsize, dtype.reals_per_element**2
-    products = 2 * rows * cols * k * images / policy.int8_rate
-    packed, combined = (rows + cols) * k * (2 * size + images), rows * cols * (2 * size + 2 * images)
-    by_fma = 2 * of_reals * m * n * k / policy.int8_fma_rate
+    elements = UNIT**2 * tile_count(UNIT, UNIT, m, n, problem.region)
+    rows = sum(-(-extent // UNIT) * UNIT for extent in ((m,) if problem.is_one else (m, n)))
+    products = 2 * elements * k * images / policy.int8_rate
+    packed, combined = rows * k * (2 * size + images), elements * (2 * size + 2 * images)
+    order = min(m, n)
+    multiplied = m * n - (order * order // 2 if problem.region is not Region.ALL else 0)
+    by_fma = 2 * of_reals * multiplied * k / policy.int8_fma_rate
     return products + (packed + combined) / policy.int8_bytes_per_second + policy.int8_launch_seconds < by_fma
 
 
@@ -268,16 +274,30 @@ def _workspace_limit(device: Device) -> int:
     return min(MOST_WORKSPACE, memory_bytes(device.ordinal).free // PART_OF_FREE)
 
 
-def _blocks(config: Any, m: int, n: int, k: int, workspace_limit: int) -> tuple[int, int] | None:
+def _blocks(config: Any, problem: TensorProblem, workspace_limit: int) -> tuple[int, int] | None:
     """Rows and columns of the blocks of C, so that images and residues fit in `workspace_limit` bytes: as few
     blocks of rows as leave `MIN_BLOCK` columns next to them, for each of which B is packed, and as many
     columns as fit. None where blocks would be smaller than that.
+
+    Of an upper triangle they are columns and rows. Where all rows of one operand fit there are none of
+    another next to them.
     """
-    of_row = -(-k // 128) * 128 * (config.images + 1)
-    unit, cols = config.cluster * config.BLK_M, min(MIN_BLOCK, -(-n // config.BLK_N) * config.BLK_N)
-    rows = _equal_blocks(m, (workspace_limit - cols * of_row) // (of_row + cols * config.images), unit)
+    m, n, k, _ = problem.extents
+    of_row, images = -(-k // 128) * 128 * (config.images + 1), config.images
+    unit, unit_of_columns = config.cluster * config.BLK_M, config.BLK_N
+    if problem.region is not Region.ALL:
+        unit = unit_of_columns = lcm(unit, unit_of_columns, config.PANEL)
+        m, n = (n, m) if problem.region.is_upper else (m, n)
+    if problem.region is not Region.ALL and problem.is_one:
+        left = workspace_limit - m * of_row
+        whole = config.BLK_M * config.BLK_N * config.tiles(m, n, Region.LOWER)
+        cols = n if whole * images <= left else _equal_blocks(n, left // (m * images), unit)
+        if cols >= min(n, MIN_BLOCK):
+            return m, cols
+    cols = min(MIN_BLOCK, -(-n // unit_of_columns) * unit_of_columns)
+    rows = _equal_blocks(m, (workspace_limit - cols * of_row) // (of_row + cols * images), unit)
     left = workspace_limit - rows * of_row
-    cols = _equal_blocks(n, left // (of_row + rows * config.images), config.BLK_N)
+    cols = _equal_blocks(n, left // (of_row + rows * images), unit_of_columns)
     return None if rows < min(m, MIN_BLOCK) or cols < min(n, MIN_BLOCK) else (rows, cols)
 
 

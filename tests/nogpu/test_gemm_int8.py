@@ -117,9 +117,9 @@ def test_others_without_a_kernel(config, wrong):
 def how() -> Iterator:
     """What a product of these extents is made by."""
 
-    def choose(m, n, k, device="h200", copied=False, region=Region.ALL, dtype="d"):
+    def choose(m, n, k, device="h200", copied=False, region=Region.ALL, dtype="d", is_one=False):
         meant = stand_in(known(device))
-        return int8_product(TensorProblem(DTYPES[dtype], "nn", (m, n, k, 1), meant, copied, region))
+        return int8_product(TensorProblem(DTYPES[dtype], "nn", (m, n, k, 1), meant, copied, region, is_one))
 
     yield choose
     fake_driver.forget()  # no device that is described is known to later tests
@@ -133,10 +133,27 @@ def test_what_residues_do_not_serve(how):
         "FMAs": how(8192, 8192, 64),
         "capability": how(n, n, n, "a100"),
         "contiguous": how(n, n, n, copied=True),
-        "triangles": how(n, n, n, region=Region.LOWER),
         "too large": how(n, n, 1 << 17),
     }.items():
         assert reason in made.origin
+
+
+@pytest.mark.parametrize(
+    ("n", "dtype", "is_one"), [(8192, "d", True), (18432, "d", True), (16384, "z", False)]
+)
+@pytest.mark.parametrize("region", [Region.LOWER, Region.HERMITIAN_UPPER])
+def test_workspace_of_a_triangle(how, n, dtype, is_one, region):
+    """One operand is packed once where it fits, whatever is left for residues."""
+    made = how(n, n, n, dtype=dtype, region=region, is_one=is_one)
+    config = made.choice.config
+    assert made.rows % config.PANEL == 0 and made.cols % config.PANEL == 0
+    if is_one:
+        assert made.rows == n and (made.cols == n) == (n == 8192)
+        tiles = config.tiles(n, made.cols, Region.LOWER) if made.cols == n else config.tiles(n, made.cols)
+        of_tile = config.BLK_M * config.BLK_N * config.images
+        assert n * n * (config.images + 1) + tiles * of_tile <= tensor.MOST_WORKSPACE
+    else:
+        assert workspace_of(made, n) <= tensor.MOST_WORKSPACE
 
 
 def workspace_of(made: Int8Product, k: int) -> int:

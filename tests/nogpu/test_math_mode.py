@@ -40,11 +40,16 @@ def test_large_products_are_of_tensor_cores(routine):
 
 
 def test_symm_completes_all_of_a_large_matrix():
-    """For one product; a matrix with few columns is not copied whole."""
+    """For one product; a matrix with few columns is not copied whole, nor is one that is too large."""
     device = stand_in(known("h200")).ordinal
-    for n, products in ((8192, 1), (512, 6)):
-        launches = launches_of("symm", DTYPES["s"], 8192, n, 8192, device, 1, "tensor")
-        assert [entry.source.name for entry in launches.entries].count("gemm_wgmma") == products
+    for dtype, stem, order, n, products in (
+        ("s", "gemm_wgmma", 8192, 8192, 1),
+        ("s", "gemm_wgmma", 8192, 512, 6),
+        ("d", "combine_residues", 8192, 8192, 1),
+        ("z", "combine_residues", 16384, 4096, 46),
+    ):
+        launches = launches_of("symm", DTYPES[dtype], order, n, order, device, 1, "tensor")
+        assert [entry.source.name for entry in launches.entries].count(stem) == products
 
 
 @pytest.mark.parametrize("dtype", "sdcz")
@@ -72,7 +77,7 @@ def test_other_methods_are_refused(routine):
 
 @pytest.mark.parametrize("dtype", "dz")
 def test_products_in_double_precision_are_of_residues(dtype):
-    """In the mode as by the method; so are those that other routines are made of, but for triangles."""
+    """In the mode as by the method; so are those that other routines are made of."""
 
     def kernels(routine, **options):
         return {name for name, _, _ in explain(routine, dtype, 8192, device="h200", **options)}
@@ -81,7 +86,7 @@ def test_products_in_double_precision_are_of_residues(dtype):
     assert "gemm_int8" in kernels("gemm", method="tensor")
     with set_math_mode("tensor"):
         assert kernels("gemm") == kernels("gemm", method="tensor")
-        assert "gemm_int8" in kernels("symm") and "gemm_int8" not in kernels("syrk")
+        assert all("gemm_int8" in kernels(routine) for routine in ("symm", "syrk", "syr2k"))
         expected = {routine: kernels(routine) for routine in ROUTINES}
     assert {routine: kernels(routine, method="tensor") for routine in ROUTINES} == expected
     with set_math_mode("tensor"), set_math_mode(None):

@@ -106,7 +106,8 @@ def multiply(a: Packed, b: Packed, flags=None, clusters=1, kernels=product, **fi
     flags = np.full((tiles, config.flags_of_tile), -1, np.int32) if flags is None else flags
     residues = np.full((config.images, tiles, config.words_of_tile), -1, np.int32)
     arrays = a.images, b.images, a.facts, b.facts, flags, residues
-    integers = m, n, a.image.k, 0, config.grid(m, n), first, images
+    rows, stages = (a.image.rows, b.image.rows), a.image.stages
+    integers = m, n, a.image.k, 0, config.grid(m, n), first, images, tiles, 0, 0, *rows, stages
     run(kernels.source(config), clusters * config.cluster, arrays, integers, ())
     return Products(config, flags, residues)
 
@@ -118,7 +119,8 @@ def combine(of_a, of_b, products: Products, c, alpha=1.0, beta=0.0, kernels=comb
     config = kernels.CombineResidues(products.config.dtype).specialize(products.config)
     n, m = c.shape
     arrays = products.residues, of_a, of_b, products.flags, c
-    run(kernels.source(config), config.grid(m, n), arrays, (m, n, strides(c)[0]), (alpha, beta))
+    integers = m, n, 0, of_a.shape[1], of_b.shape[1], strides(c)[0]
+    run(kernels.source(config), config.grid(m, n), arrays, integers, (alpha, beta))
 
 
 def residues_of(values: np.ndarray, moduli: int) -> np.ndarray:

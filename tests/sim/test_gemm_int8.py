@@ -285,14 +285,14 @@ def test_flagged_tiles_are_computed_by_fmas():
 
 
 @contextmanager
-def small_kernels(**fields):
+def small_kernels(letter="d", **fields):
     """Toy tiles of all kernels."""
     with ExitStack() as stack:
-        stack.enter_context(override("gemm_int8", config_of(**fields)))
-        stack.enter_context(override("pack_residues", pack_residues.PackResidues(rows=8)))
-        stack.enter_context(override("row_scales", row_scales.RowScales(threads=64)))
+        stack.enter_context(override("gemm_int8", config_of(dtype=letter, **fields)))
+        stack.enter_context(override("pack_residues", pack_residues.PackResidues(letter, rows=8)))
+        stack.enter_context(override("row_scales", row_scales.RowScales(letter, threads=64)))
         for trans in pairs((False, True), (False, True)):
-            tile = guarded.GemmInt8Guarded(dtype="d", **TILE, **LOADS).specialize(*trans)
+            tile = guarded.GemmInt8Guarded(dtype=letter, **TILE, **LOADS).specialize(*trans)
             stack.enter_context(override("gemm_int8_guarded", tile))
         yield
 
@@ -332,3 +332,54 @@ def test_blocks_of_a_result(monkeypatch):
         pyblasgpu.gemm(a, b, out=out, method="tensor")
     assert families().count("combine_residues") == 6
     np.testing.assert_array_equal(out, a @ b)
+
+
+def check_triangle(letter: str, routine: str, lower: bool, n: int, k: int, **options: object) -> None:
+    """A triangle of C of integers, exact; beyond it nothing is written, of a Hermitian diagonal no imaginary
+    part read. The last row is for FMAs.
+    """
+    a, c = integers(n, k), integers(n, n, seed=3)
+    if letter == "z":
+        a, c = a + 1j * integers(n, k, seed=4), c + 1j * integers(n, n, seed=5)
+    else:
+        a[-1, 3] = np.nan
+    hermitian = routine == "herk"
+    product_of_all = a @ (a.conj().T if hermitian else a.T)
+    mine = np.tri(n, dtype=bool) if lower else np.tri(n, dtype=bool).T
+    if hermitian:
+        before = np.where(np.eye(n, dtype=bool), c.real, c)
+        c = np.where(np.eye(n, dtype=bool), c.real + complex(0, np.nan), c)
+    else:
+        before = c
+    out = np.asfortranarray(c)
+    with pyblasgpu.set_math_mode("tensor"):
+        getattr(pyblasgpu, routine)(a, alpha=2.0, beta=-1.0, out=out, lower=lower, **options)
+    np.testing.assert_array_equal(out[mine], (2 * product_of_all - before)[mine])
+    np.testing.assert_array_equal(out[~mine], c[~mine])
+
+
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize(
+    ("letter", "routine", "lower", "n"),
+    [("d", "syrk", True, 70), ("z", "herk", False, 70), ("z", "syrk", True, 9)],
+)
+def test_triangles(letter, routine, lower, n):
+    with small_kernels(letter, moduli=2):
+        check_triangle(letter, routine, lower, n, 20)
+    assert set(families()) >= KERNELS
+    # one operand is packed once, and so are its rows beside the diagonal
+    assert families().count("pack_residues") == (1 if routine == "syrk" else 2)
+
+
+@pytest.mark.usefixtures("fresh")
+@pytest.mark.parametrize(
+    ("routine", "lower", "limit", "count"), [("syrk", True, 70000, 3), ("herk", False, 122900, 5)]
+)
+def test_blocks_of_a_triangle(routine, lower, limit, count, monkeypatch):
+    """With little workspace: blocks at the diagonal, and ordinary ones beside them."""
+    monkeypatch.setattr(tensor, "MOST_WORKSPACE", limit)
+    monkeypatch.setattr(tensor, "MIN_BLOCK", 64)
+    letter = "d" if routine == "syrk" else "z"
+    with small_kernels(letter, cluster=1, moduli=1):
+        check_triangle(letter, routine, lower, 190 if letter == "d" else 140, 9)
+    assert families().count("combine_residues") == count

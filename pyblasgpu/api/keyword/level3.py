@@ -97,7 +97,7 @@ def gemm(
     from residues modulo 14 numbers (Ozaki, Uchino and Imamura, *Ozaki Scheme II*, arXiv:2504.08009, 2025).
     A product of complex128 is made of three of its parts, whose residues are subtracted exactly.
     The device finds the tiles of the result whose error might exceed the bound, as with rows whose elements
-    differ by more than 2^20, and computes them by FMAs. The workspace is up to 4 GiB, and at most half
+    differ by more than 2^20, and computes them by FMAs. The workspace is up to 6 GiB, and at most half
     of the memory that is free.
 
     Examples

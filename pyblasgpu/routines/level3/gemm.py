@@ -200,9 +200,11 @@ def _emit_on_tensor_cores(launches: LaunchList, product: GemmArguments, layout: 
     from ...dispatch.tensor import Int8Product, TensorProblem, int8_product, tensor_product
     from .gemm_int8 import emit_int8  # with kernels that other products do without
     from .gemm_tensor import emit_tensor
+    from .halves import is_one
 
     region = product.region
-    problem = TensorProblem(launches.dtype, layout, product.extents, current(launches.device), copied, region)
+    device, one = current(launches.device), is_one(product.a, product.b)
+    problem = TensorProblem(launches.dtype, layout, product.extents, device, copied, region, one)
     how = (int8_product if launches.dtype.real_size == 8 else tensor_product)(problem)
     if isinstance(how, Algorithm):
         launches.choices.append(how)
@@ -210,7 +212,7 @@ def _emit_on_tensor_cores(launches: LaunchList, product: GemmArguments, layout: 
     launches.choices.append(how.choice)
     scaled = product.alpha, product.a, product.b, product.beta, product.c
     if isinstance(how, Int8Product):
-        emit_int8(launches, how, *scaled)
+        emit_int8(launches, how, *scaled, region)
     else:
         emit_tensor(launches, how, *scaled, region)
     return True

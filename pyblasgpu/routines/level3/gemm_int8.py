@@ -4,6 +4,13 @@ their combination.
 For each block of C: scales of rows of A and columns of B, their residues packed, a check of which tiles are
 served within FP64's bound, residues of the product, C of them, and the other tiles by FMAs. Which are which
 the device alone finds out.
+
+Of a triangle of C only its tiles are computed and kept. Operands of which not all fits are taken by rows of
+blocks, of each first what is off the diagonal:
+
+    [A11        ]      A11 and A21 are one block, packed once where both factors are one operand,
+    [A21 A22    ]      so are A22 and A32 with them; in the next row of blocks A31 and A32 are ordinary
+    [A31 A32 A33]      products, whose columns are packed anew
 """
 
 from __future__ import annotations
@@ -18,38 +25,124 @@ from ...kernels.gemm.form import relative_conjugation
 from ...kernels.gemm.int8.image import FACTS, Image
 from ...kernels.registry import family_of
 from ...operands import Operand
+from ...types import Region
+from ..copies import emit_scale
 from ..launch_list import LaunchList
-from .halves import RASTER
+from .halves import RASTER, is_one
 
 __all__ = ["emit_int8"]
 
 
 class Residues(NamedTuple):
-    """An operand, extent by k, and what is made of it in the workspace: images, and facts of its rows."""
+    """Rows of an operand, extent by k, and what is made of them in the workspace: images, and facts of rows.
+
+    The rows begin at the row `begin` of the `image`.
+    """
 
     operand: Operand
     image: Image
     images: Operand
     facts: Operand
+    begin: int = 0
+
+    def rows_from(self, first: int, count: int) -> Residues:
+        """Return the residues of some rows, from the beginning of a panel on."""
+        facts = self.facts._replace(pointer=self.facts.pointer + 8 * first)
+        operand = self.operand.block(first, 0, count, self.operand.cols)
+        return self._replace(operand=operand, facts=facts, begin=self.begin + first)
+
+
+class _Target(NamedTuple):
+    """alpha A B + beta C of `region` of one matrix C."""
+
+    alpha: Any
+    beta: Any
+    c: Operand
+    region: Region
+
+    def part(self, row: int, col: int, rows: int, cols: int, region: Region) -> _Target:
+        """Return `region` of a block of C."""
+        return self._replace(c=self.c.block(row, col, rows, cols), region=region)
 
 
 def emit_int8(
-    launches: LaunchList, how: Int8Product, alpha: Any, a: Operand, b: Operand, beta: Any, c: Operand
+    launches: LaunchList,
+    how: Int8Product,
+    alpha: Any,
+    a: Operand,
+    b: Operand,
+    beta: Any,
+    c: Operand,
+    region: Region = Region.ALL,
 ) -> None:
-    """Emit the product; C is column-major, A and B have contiguous columns or rows."""
+    """Emit the product of `region` of C; C is column-major, A and B have contiguous columns or rows."""
     for i in range(c.batch):
-        left, right, target = (x.matrices(i, 1) for x in (a, b, c))
-        for row in range(0, c.rows, how.rows):
-            rows = min(how.rows, c.rows - row)
-            with launches.temporary():
-                of_a = _scratch(launches, how, left.block(row, 0, rows, a.cols))
-                for col in range(0, c.cols, how.cols):
-                    cols = min(how.cols, c.cols - col)
-                    with launches.temporary():
-                        of_b = _scratch(launches, how, right.block(0, col, b.rows, cols).T)
-                        _emit_residues(launches, how, of_a, of_b, col == 0)
-                        block = target.block(row, col, rows, cols)
-                        _emit_block(launches, how, alpha, of_a, of_b, beta, block)
+        left, right = a.matrices(i, 1), b.matrices(i, 1).T
+        target = _Target(alpha, beta, c.matrices(i, 1), region)
+        if region is Region.ALL:
+            _emit_all(launches, how, left, right, target)
+            continue
+        _emit_real_diagonal(launches, target, beta != 0)
+        _emit_triangle(launches, how, left, right, target)
+        _emit_real_diagonal(launches, target, True)
+
+
+def _emit_all(launches: LaunchList, how: Int8Product, a: Operand, b: Operand, target: _Target) -> None:
+    """Emit the product of operands extent by k. B is packed for each row of blocks."""
+    for row in range(0, a.rows, how.rows):
+        rows = min(how.rows, a.rows - row)
+        with launches.temporary():
+            of_a = _scratch(launches, how, a.block(row, 0, rows, a.cols))
+            for col in range(0, b.rows, how.cols):
+                cols = min(how.cols, b.rows - col)
+                with launches.temporary():
+                    of_b = _scratch(launches, how, b.block(col, 0, cols, b.cols))
+                    _emit_residues(launches, how, *(() if col else (of_a,)), of_b)
+                    part = target.part(row, col, rows, cols, Region.ALL)
+                    _emit_block(launches, how, of_a, of_b, part)
+
+
+def _emit_triangle(launches: LaunchList, how: Int8Product, a: Operand, b: Operand, target: _Target) -> None:
+    """Emit a triangle of the product of operands extent by k, by rows of blocks; an upper one by columns."""
+    is_upper, one = target.region.is_upper, is_one(a, b.T)
+    long, across = (b, a) if is_upper else (a, b)
+
+    def emit_part(of_long: Residues, of_across: Residues, at: int, at_across: int, region: Region) -> None:
+        length, count = of_long.operand.rows, of_across.operand.rows
+        if is_upper:
+            part = target.part(at_across, at, count, length, region)
+            _emit_block(launches, how, of_across, of_long, part)
+        else:
+            _emit_block(launches, how, of_long, of_across, target.part(at, at_across, length, count, region))
+
+    def packed(source: Operand, first: int, count: int) -> Residues:
+        made = _scratch(launches, how, source.block(first, 0, count, source.cols))
+        _emit_residues(launches, how, made)
+        return made
+
+    for row in range(0, long.rows, how.rows):
+        end, before = min(row + how.rows, long.rows), min(row, across.rows)
+        with launches.temporary():
+            of_long = packed(long, row, end - row)
+            for col in range(0, before, how.cols):
+                with launches.temporary():
+                    of_across = packed(across, col, min(how.cols, before - col))
+                    emit_part(of_long, of_across, row, col, Region.ALL)
+            for col in range(before, min(end, across.rows), how.cols):
+                cols = min(how.cols, min(end, across.rows) - col)
+                with launches.temporary():
+                    below = of_long.rows_from(col - row, end - col)
+                    of_across = below.rows_from(0, cols) if one else packed(across, col, cols)
+                    emit_part(below, of_across, col, col, target.region)
+
+
+def _emit_real_diagonal(launches: LaunchList, target: _Target, is_meant: bool) -> None:
+    """Emit zeros as imaginary parts of a Hermitian diagonal, which sums of residues do not care for."""
+    c, region = target.c, target.region
+    if region.hermitian and is_meant:
+        count, step = min(c.rows, c.cols), c.row_stride + c.col_stride
+        diagonal = c.block(0, 0, 1, 1)._replace(batch=count, batch_stride=step)
+        emit_scale(launches, 1.0, diagonal, zero=False, region=region)
 
 
 def _scratch(launches: LaunchList, how: Int8Product, operand: Operand) -> Residues:
@@ -60,19 +153,20 @@ def _scratch(launches: LaunchList, how: Int8Product, operand: Operand) -> Residu
     return Residues(operand, image, images, facts)
 
 
-def _emit_residues(launches: LaunchList, how: Int8Product, a: Residues, b: Residues, both: bool) -> None:
-    """Emit what packs A and B; or, if not `both`, B alone."""
-    k, pairs = a.image.k, (a, b)
-    options = [options_of(by_rows=x.operand.by_rows, conj=x.operand.conj) for x in pairs]
-    steps = [step for x in pairs for step in (x.operand.row_stride, x.operand.col_stride)]
-    operands, facts = [x.operand for x in pairs], [x.facts for x in pairs]
-    rows = [x.image.rows if both or x is b else 0 for x in pairs]
-    units = [how.pack.grid(x.image) if both or x is b else 0 for x in pairs]
-    for config, blocks, of_a, arrays in (
+def _emit_residues(launches: LaunchList, how: Int8Product, *sources: Residues) -> None:
+    """Emit what packs one operand, or two."""
+    first, last, is_pair = sources[0], sources[-1], len(sources) > 1
+    pair = first, last
+    options = [options_of(by_rows=x.operand.by_rows, conj=x.operand.conj) for x in pair]
+    steps = [step for x in pair for step in (x.operand.row_stride, x.operand.col_stride)]
+    operands, facts = [x.operand for x in pair], [x.facts for x in pair]
+    rows, units = [x.image.rows for x in sources], [how.pack.grid(x.image) for x in sources]
+    for config, blocks, of_first, arrays in (
         (how.scales, how.scales.grid(sum(rows)), rows[0], (*operands, *facts)),
-        (how.pack, sum(units), units[0], (*operands, *facts, a.images, b.images)),
+        (how.pack, sum(units), units[0], (*operands, *facts, first.images, last.images)),
     ):
-        integers = a.image.extent, b.image.extent, k, *options, of_a, *steps
+        of_a = of_first if is_pair else 0  # else the second alone is packed
+        integers = first.image.extent, last.image.extent, first.image.k, *options, of_a, *steps
         kernel = family_of(config.STEM).source(config)
         launches.emit(kernel, blocks, arrays, lambda *_, values=integers: values, ())
 
@@ -82,40 +176,31 @@ def _words(launches: LaunchList, count: int) -> Operand:
     return launches.scratch(-(-count * 4 // launches.dtype.itemsize), 1, 1)
 
 
-def _emit_block(
-    launches: LaunchList, how: Int8Product, alpha: Any, a: Residues, b: Residues, beta: Any, c: Operand
-) -> None:
+def _emit_block(launches: LaunchList, how: Int8Product, a: Residues, b: Residues, target: _Target) -> None:
     """Emit a block of C, of rows of A and of columns of B whose residues are there."""
-    config = how.choice.config
-    tiles = config.tiles(c.rows, c.cols)
-    flags = _words(launches, tiles * config.flags_of_tile)
-    residues = _words(launches, tiles * config.words_of_tile * config.images)
-    _emit_products(launches, how, a, b, flags, residues)
-    kernel = family_of(how.combine.STEM).source(how.combine)
-    integers = c.rows, c.cols, c.col_stride
+    config, c, region = how.choice.config, target.c, target.region
+    slots = config.tiles(c.rows, c.cols, region)
+    flags = _words(launches, slots * config.flags_of_tile)
+    residues = _words(launches, slots * config.words_of_tile * config.images)
+    _emit_products(launches, how, a, b, flags, residues, slots, region)
+    kernel, blocks = family_of(how.combine.STEM).source(how.combine), how.combine.grid(c.rows, c.cols, region)
+    integers = c.rows, c.cols, options_of(region), a.image.rows, b.image.rows, c.col_stride
     operands = residues, a.facts, b.facts, flags, c
-    launches.emit(kernel, how.combine.grid(c.rows, c.cols), operands, lambda *_: integers, (alpha, beta))
-    _emit_guarded(launches, how, alpha, a.operand, b.operand.T, beta, c, flags)
+    launches.emit(kernel, blocks, operands, lambda *_: integers, (target.alpha, target.beta))
+    _emit_guarded(launches, how, a.operand, b.operand.T, flags, target)
 
 
 def _emit_guarded(
-    launches: LaunchList,
-    how: Int8Product,
-    alpha: Any,
-    a: Operand,
-    b: Operand,
-    beta: Any,
-    c: Operand,
-    flags: Operand,
+    launches: LaunchList, how: Int8Product, a: Operand, b: Operand, flags: Operand, target: _Target
 ) -> None:
     """Emit the product of the tiles that are left."""
-    config = how.guarded
+    config, c, region = how.guarded, target.c, target.region
     lda, ldb = a.leading_dimension(config.trans_a), b.leading_dimension(config.trans_b)
     conj, conj_sums = relative_conjugation(a.conj, b.conj)
-    options = _raster(launches, 0) | options_of(conj=conj_sums)
+    options = _options(launches, region, 0) | options_of(conj=conj_sums)
     integers = c.rows, c.cols, a.cols, options, int(conj), lda, ldb, c.col_stride
-    kernel, blocks = family_of(config.STEM).source(config), config.grid(c.rows, c.cols)
-    launches.emit(kernel, blocks, (flags, a, b, c), lambda *_: integers, (alpha, beta))
+    kernel, blocks = family_of(config.STEM).source(config), config.grid(c.rows, c.cols, region)
+    launches.emit(kernel, blocks, (flags, a, b, c), lambda *_: integers, (target.alpha, target.beta))
 
 
 def _emit_products(
@@ -125,18 +210,22 @@ def _emit_products(
     b: Residues,
     flags: Operand,
     residues: Operand,
+    slots: int,
+    region: Region,
 ) -> None:
     """Emit the product of digits, which flags tiles, and those of all moduli."""
-    config, extents = how.choice.config, (a.image.extent, b.image.extent)
-    kernel, options = family_of(config.STEM).source(config), _raster(launches, RASTER)
-    tiles, count = config.grid(*extents), current(launches.device).sm_count
+    config, extents = how.choice.config, (a.operand.rows, b.operand.rows)
+    kernel, options = family_of(config.STEM).source(config), _options(launches, region, RASTER)
+    tiles, count = config.grid(*extents, region), current(launches.device).sm_count
     operands = a.images, b.images, a.facts, b.facts, flags, residues
+    places = slots, a.begin, b.begin, a.image.rows, b.image.rows, a.image.stages
     for first, images in ((config.images, 1), (0, config.images)):
-        integers = *extents, a.image.k, options, tiles, first, images
+        integers = *extents, a.image.k, options, tiles, first, images, *places
         blocks = config.blocks(count, tiles * images)
         launches.emit(kernel, blocks, operands, lambda *_, values=integers: values, ())
 
 
-def _raster(launches: LaunchList, otherwise: int) -> int:
-    """The order of tiles, as options of a launch."""
-    return options_of(raster=raster_of(launches.dtype, current(launches.device)) or otherwise)
+def _options(launches: LaunchList, region: Region, raster: int) -> int:
+    """The order of tiles and the triangle, as options of a launch."""
+    requested = raster_of(launches.dtype, current(launches.device))
+    return options_of(region, raster=requested or raster)

@@ -17,7 +17,7 @@ from ...operands import Operand
 from ...types import Region
 from ..launch_list import LaunchList
 from .gemm_triples import emit_triples, word_behind, words_of_triples
-from .halves import RASTER, Halves, Target, distinct, halves_of
+from .halves import RASTER, Halves, Target, distinct, halves_of, is_one
 
 __all__ = ["emit_guarded", "emit_halves", "emit_product", "emit_tensor"]
 
@@ -36,10 +36,9 @@ def emit_tensor(
 
     A complex product is one of real matrices, as `kernels.gemm.wgmma.operand_reader` has it.
     """
-    # as in a rank-k update; of complex operands the first is packed otherwise than the second
-    is_one = not a.dtype.is_complex and (a.pointer, a.layout) == (b.pointer, b.T.layout)
+    one = not a.dtype.is_complex and is_one(a, b)  # of complex operands the first is packed in another way
     target = Target(alpha, beta, c, region)
-    left, right, powers = emit_halves(launches, how, a, None if is_one else b.T, target)
+    left, right, powers = emit_halves(launches, how, a, None if one else b.T, target)
     emit_product(launches, how, left, right, target)
     further = None
     if powers and how.triples:

@@ -12,7 +12,7 @@ from ...operands import Operand
 from ...types import DTYPES, Region, Triangle
 from ..launch_list import LaunchList
 
-__all__ = ["RASTER", "Halves", "Target", "distinct", "halves_of"]
+__all__ = ["RASTER", "Halves", "Target", "distinct", "halves_of", "is_one"]
 
 #: Rows of clusters' tiles of a column in which C is rasterized, where nothing sets another number: what a
 #: wave reads of A and of B is about as much.
@@ -67,6 +67,11 @@ class Target(NamedTuple):
             strict = STRICT * self.strict
             return options_of(Region.of(uplo), by_rows=source.by_rows) | strict
         return options_of(region, by_rows=source.by_rows, conj=source.conj)
+
+
+def is_one(a: Operand, b: Operand) -> bool:
+    """Whether A and B transposed are one operand, as in a rank-k update."""
+    return (a.pointer, a.layout) == (b.pointer, b.T.layout)
 
 
 def distinct(a: Operand, b: Operand) -> list[Operand]:

@@ -15,12 +15,17 @@ from typing import ClassVar, Self
 from ....errors import require
 from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ....gpu.build.compile import KernelSource
+from ....types import Region
 from ...common.kernel_config import KernelConfig
 from ...common.parameters import parameters
+from ...common.region import contains
+from ...common.tile_schedule import tile_count
+from ...common.tile_scheduler import tile_origins
 from .config import VECTOR, GemmInt8
 from .image import INVERSE, parts_of
 from .moduli import check_moduli, weights
 from .product import is_flagged
+from .tile_slots import tile_slots
 
 __all__ = ["STEM", "CombineResidues", "source"]
 
@@ -30,7 +35,7 @@ PARAMETERS = parameters(
     "pointer: of_a, of_b",
     "int32 pointer: flags",
     "pointer: c",
-    "int32: m, n",
+    "int32: m, n, options, rows_a, rows_b",
     "int64: ldc",
     "real: alpha, alpha_i, beta, beta_i",
 )
@@ -95,8 +100,8 @@ class CombineResidues(KernelConfig):
         """Return the Config for the residues of a product by `config`."""
         return replace(self, moduli=config.moduli, BLK_M=config.BLK_M, BLK_N=config.BLK_N, PANEL=config.PANEL)
 
-    def grid(self, m: int, n: int) -> int:
-        return -(-m // self.BLK_M) * -(-n // self.BLK_N) * self.vectors
+    def grid(self, m: int, n: int, region: Region = Region.ALL) -> int:
+        return tile_count(self.BLK_M, self.BLK_N, m, n, region) * self.vectors
 
 
 def source(config: CombineResidues) -> KernelSource:
@@ -109,10 +114,12 @@ def source(config: CombineResidues) -> KernelSource:
     flags: int32 pointer, the flags of tiles
     c: pointer, C
     m, n: int32, rows and columns of C
+    options: int32, triangle of C
+    rows_a, rows_b: int32, rows of the arrays of facts
     ldc: int64, leading dimension of C (elements)
     alpha, alpha_i, beta, beta_i: real, parts of alpha and beta
 
-    Grid: x ``config.grid(m, n)``.
+    Grid: x ``config.grid(m, n, region)``.
     """
     return KernelSource.of(config, PARAMETERS, partial(_build, config))
 
@@ -213,32 +220,38 @@ def _combiner(config: CombineResidues):
 
 
 def _writer(config: CombineResidues):
-    """``read(0, c, old, ldc, rows, cols, of_b, scales, is_read)``: what C holds of all that a thread makes at
-    a time, if it `is_read`, and the scales of its columns, all under way at once; ``write(0, c, values, old,
-    ldc, rows, cols, scales, scale, scale_8, scalars)``. The first element is at `c`, `rows` and `cols` from
-    the end.
+    """``read(0, c, old, ldc, place, of_b, scales, is_read)``: what C holds of all that a thread makes at a
+    time, if it `is_read`, and the scales of its columns, all under way at once; ``write(0, c, values, old,
+    ldc, place, scales, scale, scale_8, scalars)``. The first element is at `c`; its `place` are the rows and
+    columns that are left, its row less its column, and the options, which select the region.
     """
     load, store, int32 = ptx.load_global(1, False), ptx.store_global, ptx.types.int32
     COMPLEX, REALS = config.dtype_facts.is_complex, config.dtype_facts.reals_per_element
+    in_region = contains(None)
 
     @device_function
-    def read_element(e, row, col, c, old, ldc, rows, cols, is_read):
-        ok = is_read & (rows > row) & (col < cols)
+    def is_meant(row, col, place):
+        rows, cols, shift, options = place
+        return (rows > row) & (col < cols) & in_region(int32(row), int32(col), shift, options)
+
+    @device_function
+    def read_element(e, row, col, c, old, ldc, place, is_read):
+        ok = is_read & is_meant(row, col, place)
         load(old, e * REALS, c, (col * ldc + row) * REALS, ok)
         if COMPLEX:
             load(old, e * REALS + 1, c, (col * ldc + row) * REALS + 1, ok)
 
     @device_function
-    def read_column(j, c, old, ldc, rows, cols, of_b, scales, is_read):
+    def read_column(j, c, old, ldc, place, of_b, scales, is_read):
         e, col = j // 2 * 4 + j % 2, int32(j // 2 * 8 + j % 2)
-        load(scales, j, of_b, col, col < cols)
-        read_element(e, 0, col, c, old, ldc, rows, cols, is_read)
-        read_element(e + 2, 8, col, c, old, ldc, rows, cols, is_read)
+        load(scales, j, of_b, col, col < place[1])
+        read_element(e, 0, col, c, old, ldc, place, is_read)
+        read_element(e + 2, 8, col, c, old, ldc, place, is_read)
 
     @device_function
-    def write_element(e, row, col, c, values, old, ldc, rows, cols, scale, scale_b, scalars):
+    def write_element(e, row, col, c, values, old, ldc, place, scale, scale_b, scalars):
         alpha, alpha_i, beta, beta_i = scalars
-        at, ok = (col * ldc + row) * REALS, (rows > row) & (col < cols)
+        at, ok = (col * ldc + row) * REALS, is_meant(row, col, place)
         if COMPLEX:
             re, im = values[2 * e] * scale * scale_b, values[2 * e + 1] * scale * scale_b
             old_re, old_im = old[2 * e], old[2 * e + 1]
@@ -248,10 +261,10 @@ def _writer(config: CombineResidues):
             store(c, at, alpha * (values[e] * scale * scale_b) + beta * old[e], ok)
 
     @device_function
-    def write_column(j, c, values, old, ldc, rows, cols, scales, scale, scale_8, scalars):
+    def write_column(j, c, values, old, ldc, place, scales, scale, scale_8, scalars):
         e, col = j // 2 * 4 + j % 2, int32(j // 2 * 8 + j % 2)
-        write_element(e, 0, col, c, values, old, ldc, rows, cols, scale, scales[j], scalars)
-        write_element(e + 2, 8, col, c, values, old, ldc, rows, cols, scale_8, scales[j], scalars)
+        write_element(e, 0, col, c, values, old, ldc, place, scale, scales[j], scalars)
+        write_element(e + 2, 8, col, c, values, old, ldc, place, scale_8, scales[j], scalars)
 
     columns = config.held // 2
     return unrolled(columns, read_column), unrolled(columns, write_column)
@@ -259,25 +272,26 @@ def _writer(config: CombineResidues):
 
 def _build(config: CombineResidues):
     real, int32, int64, quotient = ptx.types.float64, ptx.types.int32, ptx.types.int64, ptx.quotient
-    BLK_M, BLK_N, PANEL, VECTORS = config.BLK_M, config.BLK_N, config.PANEL, config.vectors
-    THREADS, TILE_WORDS, offset = config.threads, config.BLK_M * config.BLK_N // 4, ptx.offset
+    BLK_M, BLK_N, VECTORS, THREADS = config.BLK_M, config.BLK_N, config.vectors, config.threads
+    TILE_WORDS, offset = config.BLK_M * config.BLK_N // 4, ptx.offset
+    tile_origin, slot = tile_origins(BLK_M, BLK_N, None), tile_slots(BLK_M, BLK_N)
     flagged, combine, (read, write) = is_flagged(config), _combiner(config), _writer(config)
     grid_dependency_wait, REALS = ptx.grid_dependency_wait, config.dtype_facts.reals_per_element
     HELD, WORDS, COLUMNS = config.held, config.held // 4, config.held // 2
     ALL_WORDS = WORDS * parts_of(config.dtype_facts)
 
-    @device_function
-    def rows_of(extent):
-        return int64(quotient(int32(extent + (PANEL - 1)), PANEL)) * PANEL
-
-    def combine_residues(residues, of_a, of_b, flags, c, m, n, ldc, alpha, alpha_i, beta, beta_i):
+    def combine_residues(
+        residues, of_a, of_b, flags, c, m, n, options, rows_a, rows_b, ldc, alpha, alpha_i, beta, beta_i,
+    ):  # fmt: skip
         # (1) the part of a tile
         t, block = int32(cuda.threadIdx.x), int32(cuda.blockIdx.x)
         tile = quotient(block, VECTORS)
-        vector, across = int32(block - tile * VECTORS), quotient(int32(n + (BLK_N - 1)), BLK_N)
-        down = quotient(tile, across)
-        row = int32(down * BLK_M + t // 32 * 16 + t % 32 // 4)
-        col = int32((tile - down * across) * BLK_N + vector * (2 * VECTOR) + t % 4 * 2)
+        vector = int32(block - tile * VECTORS)
+        down, across = quotient(int32(m + (BLK_M - 1)), BLK_M), quotient(int32(n + (BLK_N - 1)), BLK_N)
+        row0, col0 = tile_origin(tile, down, across, options)
+        tile = slot(row0, col0, m, n, options)
+        row = int32(row0 + t // 32 * 16 + t % 32 // 4)
+        col = int32(col0 + vector * (2 * VECTOR) + t % 4 * 2)
         firsts, seconds = cuda.local.array(REALS_HELD, real), cuda.local.array(REALS_HELD, real)
         thirds, old = cuda.local.array(REALS_HELD, real), cuda.local.array(REALS_HELD, real)
         scales = cuda.local.array(COLUMNS, real)
@@ -285,18 +299,18 @@ def _build(config: CombineResidues):
         reads_c, scalars = (beta != real(0)) | (beta_i != real(0)), (alpha, alpha_i, beta, beta_i)
         grid_dependency_wait()
 
-        # (2) its integers, and C
-        if not flagged(flags, tile, t % 32):
+        # (2) its integers, and C; a triangle's squares of tiles may reach beyond the last row and column
+        if (row0 < m) & (col0 < n) and not flagged(flags, tile, t % 32):
             step = int64(quotient(int32(cuda.gridDim.x), VECTORS)) * TILE_WORDS
             mine = offset(residues, int64(tile) * TILE_WORDS + (vector * THREADS + t) * 4)
-            scales_a, scales_b = offset(of_a, INVERSE * rows_of(m)), offset(of_b, INVERSE * rows_of(n))
+            scales_a, scales_b = offset(of_a, int64(INVERSE) * rows_a), offset(of_b, int64(INVERSE) * rows_b)
             scale, scale_8 = scales_a[min(row, m - 1)], scales_a[min(row + 8, m - 1)]
             for _ in range(VECTOR // HELD):
                 combine(mine, words, firsts, seconds, thirds, step)
                 here, of_cols = offset(c, (int64(col) * ldc + row) * REALS), offset(scales_b, int64(col))
-                rows, cols = int32(m - row), int32(n - col)
-                read(0, here, old, ldc, rows, cols, of_cols, scales, reads_c)
-                write(0, here, firsts, old, ldc, rows, cols, scales, scale, scale_8, scalars)
+                place = int32(m - row), int32(n - col), int32(row - col), options
+                read(0, here, old, ldc, place, of_cols, scales, reads_c)
+                write(0, here, firsts, old, ldc, place, scales, scale, scale_8, scalars)
                 mine, col = offset(mine, WORDS), int32(col + 4 * COLUMNS)
 
     return combine_residues

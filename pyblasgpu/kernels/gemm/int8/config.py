@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ....errors import require
+from ....types import Region
+from ...common.tile_schedule import tile_count
 from ..warpgroups import WarpgroupConfig
 from .image import parts_of
 from .moduli import check_moduli
@@ -114,13 +116,13 @@ class GemmInt8(WarpgroupConfig):
         """Words of the residues of a tile."""
         return self.BLK_M * self.BLK_N // 4
 
-    def tiles(self, m: int, n: int) -> int:
-        """Tiles of C."""
-        return -(-m // self.BLK_M) * -(-n // self.BLK_N)
+    def tiles(self, m: int, n: int, region: Region = Region.ALL) -> int:
+        """Tiles of C, or of a triangle of it, that are kept."""
+        return tile_count(self.BLK_M, self.BLK_N, m, n, region)
 
-    def grid(self, m: int, n: int) -> int:
+    def grid(self, m: int, n: int, region: Region = Region.ALL) -> int:
         """Tiles of C of whole clusters, which are numbered."""
-        return -(-m // (self.cluster * self.BLK_M)) * -(-n // self.BLK_N)
+        return tile_count(self.cluster * self.BLK_M, self.BLK_N, m, n, region)
 
     def blocks(self, most: int, tiles: int) -> int:
         """Blocks of a launch for `tiles` numbered tiles; of whole clusters as many as `most` may be."""

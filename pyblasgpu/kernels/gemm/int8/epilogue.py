@@ -69,19 +69,16 @@ def residue_writer(config: GemmInt8):
 
 
 def tile_checker(config: GemmInt8):
-    """``check(flags, tile, acc, bad, of_a, of_b, row0, col0, m, n, k, t)``: each warp's flag of a tile:
-    whether in any element of it integers may be off by more than the bound leaves, ``(k - 2) u |A| |B|``; in
-    each part of a complex one, twice that, which is their share of ``sqrt(8)`` times that.
+    """``check(flags, tile, acc, bad, of_a, of_b, row0, col0, m, n, k, rows_a, rows_b, t)``: each warp's
+    flag of a tile: whether in any element of it integers may be off by more than the bound leaves, ``(k - 2)
+    u |A| |B|``; in each part of a complex one, twice that, which is their share of ``sqrt(8)`` times that.
+    Arrays of facts have `rows_a` and `rows_b` rows.
 
     `acc` times the units of row and column is at most ``|A| |B|`` of the integers.
     """
     real, int32, int64, first_lane = ptx.types.float64, ptx.types.int32, ptx.types.int64, ptx.first_lane
-    PANEL, WARPS, quotient, offset = config.PANEL, config.flags_of_tile, ptx.quotient, ptx.offset
+    WARPS, offset = config.flags_of_tile, ptx.offset
     U = 2.0**-53 * config.dtype_facts.reals_per_element
-
-    @device_function
-    def rows_of(extent):
-        return int64(quotient(int32(extent + (PANEL - 1)), PANEL)) * PANEL
 
     @device_function
     def check_element(total, bad, size, unit, size_of_col, unit_of_col, ok, allowed):
@@ -103,9 +100,9 @@ def tile_checker(config: GemmInt8):
     check_columns = unrolled(config.sums // 2, check_column)
 
     @device_function
-    def check(flags, tile, acc, bad, of_a, of_b, row0, col0, m, n, k, t):
+    def check(flags, tile, acc, bad, of_a, of_b, row0, col0, m, n, k, rows_a, rows_b, t):
         row, col = int32(row0 + t // 32 * 16 + t % 32 // 4), int32(col0 + t % 4 * 2)
-        rows_a, rows_b = rows_of(m), rows_of(n)
+        rows_a, rows_b = int64(rows_a), int64(rows_b)
         of_row, of_row_8 = offset(of_a, int64(min(row, m - 1))), offset(of_a, int64(min(row + 8, m - 1)))
         size, unit = of_row[SIZE * rows_a], of_row[UNIT * rows_a]
         size_8, unit_8 = of_row_8[SIZE * rows_a], of_row_8[UNIT * rows_a]

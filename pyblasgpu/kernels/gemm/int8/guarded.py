@@ -19,6 +19,7 @@ from ...common.tile_scheduler import tile_origins
 from ..mainloop import build as build_ordinary
 from ..mma import GemmMma, product_of
 from .product import is_flagged
+from .tile_slots import tile_slots
 
 __all__ = ["STEM", "GemmInt8Guarded", "source"]
 
@@ -112,23 +113,23 @@ def source(config: GemmInt8Guarded) -> KernelSource:
     flags: int32 pointer, the flags of tiles
     a, b, c: pointer, A, B, C
     m, n, k: int32, extents
-    options: int32, rasterization, conjugated sums
+    options: int32, rasterization, conjugated sums, triangle of C
     conj: int32, whether B is conjugated
     lda, ldb, ldc: int64, leading dimensions (elements)
     alpha, alpha_i, beta, beta_i: real, parts of alpha and beta
 
-    Grid: x ``config.grid(m, n)``.
+    Grid: x ``config.grid(m, n, region)``.
     """
     return KernelSource.of(config, PARAMETERS, partial(_build, config))
 
 
 def _build(config: GemmInt8Guarded):
-    int32, int64, quotient = ptx.types.int32, ptx.types.int64, ptx.quotient
-    BLK_M, BLK_N, FLAG_M, FLAG_N = config.BLK_M, config.BLK_N, config.FLAG_M, config.FLAG_N
-    tile_origin, flagged = tile_origins(BLK_M, BLK_N), is_flagged(config)
+    int32, int64, BLK_M, BLK_N = ptx.types.int32, ptx.types.int64, config.BLK_M, config.BLK_N
+    tile_origin, flagged = tile_origins(BLK_M, BLK_N, None), is_flagged(config)
+    slot = tile_slots(config.FLAG_M, config.FLAG_N)
     products = [product_of(config, False, conj) for conj in (False, config.dtype_facts.is_complex)]
     multiply, multiply_conj = (
-        device_function(build_ordinary(config, each, False, waits=False)) for each in products
+        device_function(build_ordinary(config, each, None, waits=False)) for each in products
     )
     COMPLEX = config.dtype_facts.is_complex
     grid_dependency_wait = ptx.grid_dependency_wait
@@ -138,8 +139,8 @@ def _build(config: GemmInt8Guarded):
     ):  # fmt: skip
         tiles_m, tiles_n = (m + BLK_M - 1) // BLK_M, (n + BLK_N - 1) // BLK_N
         row, col = tile_origin(cuda.blockIdx.x, tiles_m, tiles_n, options)
-        across = quotient(int32(n + (FLAG_N - 1)), FLAG_N)
-        tile = int32(quotient(row, FLAG_M) * across + quotient(col, FLAG_N))
+        # a triangle's squares of tiles may reach beyond the last row and column
+        tile = slot(int32(min(row, m - 1)), int32(min(col, n - 1)), m, n, options)
         grid_dependency_wait()
         if flagged(flags, tile, int32(cuda.threadIdx.x % 32)):
             none = int64(0)

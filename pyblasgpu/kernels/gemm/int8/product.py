@@ -16,13 +16,14 @@ from functools import partial
 from ....gpu.backend import cuda, device_function, ptx
 from ....gpu.build.compile import KernelSource
 from ...common.parameters import parameters
-from ...common.tile_scheduler import tile_coords
+from ...common.tile_scheduler import tile_origins
 from ..stage_ring import barrier_maker
 from ..warpgroups import ROW
 from .config import GemmInt8
 from .epilogue import residue_writer, tile_checker
 from .image import STAGE_K
 from .pipeline import stage_loader, tile_multiplier
+from .tile_slots import tile_slots
 
 __all__ = ["GemmInt8", "is_flagged", "source"]
 
@@ -31,6 +32,7 @@ PARAMETERS = parameters(
     "pointer: facts_a, facts_b",
     "int32 pointer: flags, residues",
     "int32: m, n, k, options, tiles, first, images",
+    "int32: slots, begin_a, begin_b, rows_a, rows_b, stages",
 )
 
 
@@ -44,9 +46,13 @@ def source(config: GemmInt8) -> KernelSource:
     flags: int32 pointer, the flags of tiles
     residues: int32 pointer, the residues of the product, at a multiple of 16 bytes
     m, n, k: int32, extents
-    options: int32, rasterization
+    options: int32, rasterization, triangle of C
     tiles: int32, numbered tiles
     first, images: int32, the first image to multiply, and their number
+    slots: int32, tiles of C that are kept (`tile_slots`)
+    begin_a, begin_b: int32, rows of the images of A, of B, before those that are meant: whole panels
+    rows_a, rows_b: int32, rows of whole panels of the images
+    stages: int32, stages of the images; those of k are the first
 
     Grid: x as many blocks as the device holds. The image of digits, after those of the moduli, sets the
     flags, which the others read.
@@ -71,24 +77,25 @@ def is_flagged(config):
 
 def _locator(config: GemmInt8):
     """``locate(work, m, n, options, tiles)``: the image of a work tile, where this block's tile of C
-    begins, the other block's, and whether they are there: their numbers among all tiles, or -1.
+    begins, the other block's, and whether they are there: their slots, or -1.
     """
     int32, quotient, CLUSTER = ptx.types.int32, ptx.quotient, config.cluster
     BLK_M, BLK_N, rank_of = config.BLK_M, config.BLK_N, ptx.cluster_rank
-    coords = tile_coords(CLUSTER * BLK_M, BLK_N)
+    HEIGHT, slot = CLUSTER * config.BLK_M, tile_slots(BLK_M, BLK_N)
+    coords = tile_origins(HEIGHT, BLK_N, None)
 
     @device_function
-    def number(row, col, m, n):
-        across = quotient(int32(n + (BLK_N - 1)), BLK_N)
-        return int32(quotient(row, BLK_M) * across + quotient(col, BLK_N) if row < m else -1)
+    def number(row, col, m, n, options):
+        return slot(row, col, m, n, options) if (row < m) & (col < n) else int32(-1)
 
     @device_function
     def locate(work, m, n, options, tiles):
         image = quotient(work, tiles)
-        row, col, _ = coords(int32(work - image * tiles), m, n, options)
+        down, across = quotient(int32(m + (HEIGHT - 1)), HEIGHT), quotient(int32(n + (BLK_N - 1)), BLK_N)
+        row, col = coords(int32(work - image * tiles), down, across, options)
         mine = int32(row + (rank_of() * BLK_M if CLUSTER > 1 else 0))
         other = int32(row + ((1 - rank_of()) * BLK_M if CLUSTER > 1 else 0))
-        return image, mine, col, number(mine, col, m, n), number(other, col, m, n)
+        return image, mine, col, number(mine, col, m, n, options), number(other, col, m, n, options)
 
     return locate
 
@@ -123,30 +130,31 @@ def _depth(config: GemmInt8):
 
 
 def _finder(config: GemmInt8):
-    """``find(image, row, extent, stages, depth)``: where in the images of an operand the first stage of a row
-    is, in words, and how far from it that of `copy_columns` rows below; beyond the last panel is that.
+    """``find(image, row, extent, begin, rows, stages, depth)``: where in the images of an operand, of `rows`
+    rows, the first stage of a row is, in words, and how far from it that of `copy_columns` rows below; beyond
+    the last panel is that. The image has `depth` stages, those of moduli `stages`.
     """
     int32, int64, quotient, PANEL = ptx.types.int32, ptx.types.int64, ptx.quotient, config.PANEL
     WORDS, ROW_WORDS, COPY_COLUMNS = PANEL * ROW // 4, ROW // 4, config.copy_columns
 
     @device_function
-    def panel_words(row, extent, depth):
-        panel = quotient(int32(min(row, extent - 1)), PANEL)
+    def panel_words(row, extent, begin, depth):
+        panel = quotient(int32(begin + min(row, extent - 1)), PANEL)
         return int64(panel) * (depth * WORDS)
 
     @device_function
-    def find(image, row, extent, stages, depth):
-        panels = quotient(int32(extent + (PANEL - 1)), PANEL)
-        before = panel_words(row, extent, depth)
-        between = panel_words(int32(row + COPY_COLUMNS), extent, depth) - before
-        return image * int64(panels) * (stages * WORDS) + before + row % PANEL * ROW_WORDS, between
+    def find(image, row, extent, begin, rows, stages, depth):
+        before = panel_words(row, extent, begin, depth)
+        between = panel_words(int32(row + COPY_COLUMNS), extent, begin, depth) - before
+        return image * int64(rows) * (stages * ROW_WORDS) + before + row % PANEL * ROW_WORDS, between
 
     return find
 
 
 def _producer(config: GemmInt8):
-    """``produce(a, b, flags, m, n, options, tiles, first, images, stages, shared, t)``: the stages of all
-    tiles of this block of threads; for a warp.
+    """``produce(a, b, flags, m, n, options, tiles, first, images, stages, places, shared, t)``: the stages of
+    all tiles of this block of threads; for a warp. `places` are where operands begin in their images, rows of
+    these, and their stages.
     """
     int32, quotient, opaque, CLUSTER = ptx.types.int32, ptx.quotient, ptx.opaque, config.cluster
     load_stages, locate, verdict = stage_loader(config), _locator(config), _verdict(config)
@@ -154,11 +162,12 @@ def _producer(config: GemmInt8):
     WORKERS, COLUMNS, WORDS = 128 * config.warpgroups, config.columns, config.PANEL * ROW // 4
 
     @device_function
-    def produce(a, b, flags, m, n, options, tiles, first, images, stages, shared, t):
+    def produce(a, b, flags, m, n, options, tiles, first, images, stages, places, shared, t):
+        begin_a, begin_b, rows_a, rows_b, all_stages = places
         i, work = int32(0), quotient(int32(cuda.blockIdx.x), CLUSTER)
         while work < tiles * images:
             # opaque: what is made of them outside of the loop would take registers all along
-            image, row0, col0, mine, other = locate(work, opaque(m), opaque(n), options, tiles)
+            image, row0, col0, mine, other = locate(work, opaque(m), opaque(n), opaque(options), tiles)
             image = int32(image + first)
             work = int32(work + quotient(int32(cuda.gridDim.x), CLUSTER))
             go, _ = verdict(flags, image, mine, other, t % 32)
@@ -166,8 +175,9 @@ def _producer(config: GemmInt8):
                 depth, col = depth_of(image, stages), col0
                 if CLUSTER > 1:
                     col = int32(col0 + cluster_rank() * COLUMNS)
-                at_a, _ = find(image, row0, m, stages, depth)
-                at_b, between = find(image, col, n, stages, depth)
+                of_image = depth_of(image, all_stages)
+                at_a, _ = find(image, row0, m, begin_a, rows_a, all_stages, of_image)
+                at_b, between = find(image, col, n, begin_b, rows_b, all_stages, of_image)
                 last = int32(i + depth)
                 while i < last:
                     load_stages(i, a, at_a, b, at_b, between, shared)
@@ -179,25 +189,21 @@ def _producer(config: GemmInt8):
 
 
 def _consumer(config: GemmInt8):
-    """``consume(facts_a, facts_b, flags, residues, m, n, k, options, tiles, first, images, stages, shared,
-    t)``: multiply all tiles of this block of threads; for the warpgroups that do.
+    """``consume(facts_a, facts_b, flags, residues, m, n, k, options, tiles, first, images, slots, rows_a,
+    rows_b, stages, shared, t)``: multiply all tiles of this block of threads; for the warpgroups that do.
     """
     int32, int64, quotient, opaque = ptx.types.int32, ptx.types.int64, ptx.quotient, ptx.opaque
-    BLK_M, BLK_N, SUMS, CLUSTER, DIGITS = (
-        config.BLK_M,
-        config.BLK_N,
-        config.sums,
-        config.cluster,
-        config.images,
-    )
+    SUMS, CLUSTER, DIGITS = config.sums, config.cluster, config.images
     multiply_tile, locate, verdict = tile_multiplier(config), _locator(config), _verdict(config)
     write, check, depth_of = residue_writer(config), tile_checker(config), _depth(config)
 
     @device_function
-    def consume(facts_a, facts_b, flags, residues, m, n, k, options, tiles, first, images, stages, shared, t):
+    def consume(
+        facts_a, facts_b, flags, residues, m, n, k, options, tiles, first, images, slots, rows_a, rows_b,
+        stages, shared, t,
+    ):  # fmt: skip
         acc, words = cuda.local.array(SUMS, int32), cuda.local.array(4, int32)
         i, work = int32(0), quotient(int32(cuda.blockIdx.x), CLUSTER)
-        all_tiles = quotient(int32(m + (BLK_M - 1)), BLK_M) * quotient(int32(n + (BLK_N - 1)), BLK_N)
         while work < tiles * images:
             image, row0, col0, mine, other = locate(work, m, n, options, tiles)
             image = int32(image + first)
@@ -206,9 +212,10 @@ def _consumer(config: GemmInt8):
             if go:
                 i = multiply_tile(i, depth_of(image, stages), acc, shared, t)
                 if own and image == DIGITS:
-                    check(flags, mine, acc, words, facts_a, facts_b, row0, col0, m, n, k, opaque(t))
+                    u = opaque(t)
+                    check(flags, mine, acc, words, facts_a, facts_b, row0, col0, m, n, k, rows_a, rows_b, u)
                 elif own:
-                    write(residues, image * int64(all_tiles) + mine, acc, words, image, opaque(t))
+                    write(residues, image * int64(slots) + mine, acc, words, image, opaque(t))
 
     return consume
 
@@ -221,9 +228,12 @@ def _build(config: GemmInt8):
     fewer = ptx.set_max_registers(config.FEW_REGISTERS, False)
     more = ptx.set_max_registers(config.MANY_REGISTERS, True)
 
-    def gemm_int8(a, b, facts_a, facts_b, flags, residues, m, n, k, options, tiles, first, images):
+    def gemm_int8(
+        a, b, facts_a, facts_b, flags, residues, m, n, k, options, tiles, first, images, slots, begin_a,
+        begin_b, rows_a, rows_b, stages,
+    ):  # fmt: skip
         # (1) the mbarriers
-        t, stages = int32(cuda.threadIdx.x), int32((k + (STAGE_K - 1)) // STAGE_K)
+        t, depth = int32(cuda.threadIdx.x), int32((k + (STAGE_K - 1)) // STAGE_K)
         shared = shared_address(align(shared_pointer(cuda.shared.array(0, int32, alignment=16))))
         make_barriers(shared, t)
         grid_dependency_wait()
@@ -232,14 +242,16 @@ def _build(config: GemmInt8):
         if t >= WORKERS:
             fewer()
             if t < WORKERS + 32:
-                produce(a, b, flags, m, n, options, tiles, first, images, stages, shared, t)
+                places = begin_a, begin_b, rows_a, rows_b, stages
+                produce(a, b, flags, m, n, options, tiles, first, images, depth, places, shared, t)
 
         # (3) the others multiply them
         else:
             more()
             consume(
-                facts_a, facts_b, flags, residues, m, n, k, options, tiles, first, images, stages, shared, t
-            )
+                facts_a, facts_b, flags, residues, m, n, k, options, tiles, first, images, slots, rows_a,
+                rows_b, depth, shared, t,
+            )  # fmt: skip
         if CLUSTER > 1:
             cluster_sync()  # no block ends that another one still reaches into
 
