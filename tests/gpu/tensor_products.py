@@ -10,10 +10,11 @@ import pytest
 import pyblasgpu
 from pyblasgpu.gpu.device import current
 from pyblasgpu.testing.cases import GemmCase
+from pyblasgpu.testing.error_bounds import rank_k_error
 from pyblasgpu.testing.reference import exact_gemm, integers
-from pyblasgpu.types import Dtype, Trans
+from pyblasgpu.types import Dtype, Trans, Uplo
 
-from .running import NAN, Placed, same
+from .running import NAN, Placed, cupy, same
 
 TRANS = (Trans.NO, Trans.TRANS)
 
@@ -51,3 +52,42 @@ def check_case(case: GemmCase, seed: int, aligned: bool, order: str) -> None:
     assert multiply(left, right, out=out.array, **options) is out.array
     same(out.fetch(), expected, f"{case} {order}")
     assert out.unharmed(), f"{case}: memory outside the result was written"
+
+
+def check_triangle(dtype: Dtype, routine: str, uplo: Uplo, order: str, n: int = 517, k: int = 300) -> None:
+    """A triangle of C, exact on integers: nothing is written beyond it, no imaginary diagonal is read."""
+    rng = np.random.default_rng(n)
+    hermitian, is_two = routine.startswith("her"), routine.endswith("2k")
+    factors = [integers(rng, (n, k), dtype) for _ in range(1 + is_two)]
+    left, right = factors[0], factors[-1]
+    opposite = right.conj().T if hermitian else right.T
+    expected = left @ opposite
+    if is_two:
+        expected = expected + (right @ (left.conj().T if hermitian else left.T))
+    start = integers(rng, (n, n), dtype)
+    on_diagonal, inside = np.eye(n, dtype=bool), np.tri(n, dtype=bool)
+    inside = inside if uplo is Uplo.LOWER else inside.T
+    expected = 2 * expected - (np.where(on_diagonal, start.real, start) if hermitian else start)
+    if hermitian:
+        start = np.where(on_diagonal, start.real + complex(0, NAN), start)
+    start = np.where(inside, start, NAN).astype(dtype.name)
+    out = Placed(start, order, aligned=order == "F")
+    with pyblasgpu.set_math_mode("tensor"):
+        call = getattr(pyblasgpu, routine)
+        call(*(Placed(x).array for x in factors), alpha=2, beta=-1, out=out.array, lower=uplo is Uplo.LOWER)
+    same(out.fetch()[inside], expected[inside].astype(dtype.name), f"{routine} {uplo} {order}")
+    assert np.isnan(out.fetch()[~inside]).all() and out.unharmed()
+
+
+def check_wide_triangle(dtype: Dtype, n: int = 900) -> None:
+    """Rows of any size, and some of a wide range, within the bound."""
+    rng = np.random.default_rng(5)
+    a = rng.standard_normal((n, n)) + (1j * rng.standard_normal((n, n)) if dtype.is_complex else 0)
+    power = 12 if dtype.real_size == 4 else 100
+    a *= 2.0 ** rng.integers(-power, power, n)[:, None]
+    a[n // 2 : n // 2 + 3] *= np.exp(6 * rng.standard_normal((3, n)))
+    a = a.astype(dtype.name)
+    out = cupy.zeros((n, n), dtype.name, order="F")
+    with pyblasgpu.set_math_mode("tensor"):
+        pyblasgpu.syrk(cupy.asarray(a), out=out, lower=True)
+    assert rank_k_error([(1, a, a.T)], 0, None, out.get(), Uplo.LOWER) <= 1

@@ -13,11 +13,18 @@ from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.kernels.gemm.int8.config import GemmInt8
 from pyblasgpu.testing.error_bounds import gemm_error
 from pyblasgpu.testing.reference import integers
-from pyblasgpu.types import DTYPES
+from pyblasgpu.types import DTYPES, Uplo
 
 from .precompile import sources_of
 from .running import NAN, cupy, reals, same
-from .tensor_products import check_exact, is_hopper, multiply, skip_without_hopper
+from .tensor_products import (
+    check_exact,
+    check_triangle,
+    check_wide_triangle,
+    is_hopper,
+    multiply,
+    skip_without_hopper,
+)
 
 D = DTYPES["d"]
 SHAPES = ((300, 257, 130), (129, 1030, 256), (128, 128, 128), (2, 3, 300), (1000, 700, 1001), (130, 65, 4097))
@@ -111,6 +118,17 @@ def test_what_is_not_finite_reaches_what_depends_on_it():
     assert np.isinf(np.delete(actual[:, 17], 201)).all() and np.isinf(actual).sum() == 399
 
 
+@pytest.mark.parametrize("uplo", Uplo)
+@pytest.mark.parametrize("routine", ("syrk", "syr2k"))
+def test_triangles(routine, uplo):
+    check_triangle(D, routine, uplo, "F")
+    check_triangle(D, routine, uplo, "C")
+
+
+def test_wide_triangles_are_within_the_bound():
+    check_wide_triangle(D)
+
+
 def test_the_same_bits_on_every_run():
     a, b = (cupy.asarray(reals(D, 1500, 1500, seed=seed)) for seed in (1, 2))
     a[3, 5] = 1e40  # a tile for FMAs
@@ -134,13 +152,16 @@ def test_a_plan_computes_the_same():
 
 
 def test_blocks_of_the_result(monkeypatch):
-    """With little workspace C is computed in blocks, to the same bits."""
+    """With little workspace C is computed in blocks, to the same bits; so is a triangle."""
     a, b = (cupy.asarray(reals(D, 1300, 1300, seed=seed)) for seed in (1, 2))
     expected = multiply(a, b)
     monkeypatch.setattr(tensor, "MOST_WORKSPACE", 24 << 20)
     monkeypatch.setattr(tensor, "MIN_BLOCK", 256)
     with override("gemm_int8", GemmInt8(stages=3)):  # another list of launches
         assert cupy.array_equal(multiply(a, b), expected)
+        for limit, uplo in ((24, Uplo.LOWER), (38, Uplo.UPPER)):  # in blocks of rows, in columns of one image
+            monkeypatch.setattr(tensor, "MOST_WORKSPACE", limit << 20)
+            check_triangle(D, "syrk", uplo, "F", 1300, 1300)
 
 
 def test_host_arrays_by_tiles():

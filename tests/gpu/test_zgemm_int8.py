@@ -13,11 +13,19 @@ from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.kernels.gemm.int8.config import GemmInt8
 from pyblasgpu.testing.cases import GemmCase
 from pyblasgpu.testing.error_bounds import gemm_error
-from pyblasgpu.types import DTYPES, Trans
+from pyblasgpu.types import DTYPES, Trans, Uplo
 
 from .precompile import sources_of
 from .running import NAN, cupy, reals
-from .tensor_products import check_case, check_exact, is_hopper, multiply, skip_without_hopper
+from .tensor_products import (
+    check_case,
+    check_exact,
+    check_triangle,
+    check_wide_triangle,
+    is_hopper,
+    multiply,
+    skip_without_hopper,
+)
 
 D, Z = DTYPES["d"], DTYPES["z"]
 SHAPES = ((300, 257, 130), (129, 530, 256), (128, 128, 128), (2, 3, 300), (500, 350, 1001))
@@ -107,6 +115,17 @@ def test_conjugated_operands_of_a_wide_range(trans_a, trans_b):
     actual = multiply(cupy.asarray(a), cupy.asarray(b), trans_a=trans_a, trans_b=trans_b).get()
     left, right = ({"C": x.conj().T, "T": x.T, "N": x}[trans] for x, trans in ((a, trans_a), (b, trans_b)))
     assert gemm_error(1, left, right, 0, None, actual) <= 1
+
+
+@pytest.mark.parametrize("uplo", Uplo)
+@pytest.mark.parametrize("routine", ("syrk", "herk", "her2k"))
+def test_triangles(routine, uplo):
+    check_triangle(Z, routine, uplo, "F")
+    check_triangle(Z, routine, uplo, "C")
+
+
+def test_wide_triangles_are_within_the_bound():
+    check_wide_triangle(Z)
 
 
 def test_what_is_not_finite_reaches_what_depends_on_it():
