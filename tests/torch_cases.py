@@ -114,11 +114,11 @@ def _of_vectors(op, a, *args):
     """What does not depend on phases of vectors, of Hermitian matrices or of others."""
     if op is torch.ops.pyblasgpu.eigh.default:
         w, v, _ = op(hermitian(a), *args)
-        return w, v * torch.arange(1, w.shape[-1] + 1) @ v.mH
+        return w, v * torch.arange(1, w.shape[-1] + 1, device=a.device) @ v.mH
     u, sigma, vh, _ = op(a, *args)
     k = sigma.shape[-1]
     u, vh = u[..., :k], vh[..., :k, :]
-    weights = torch.arange(1, k + 1)
+    weights = torch.arange(1, k + 1, device=a.device)
     return sigma, u * weights @ vh, u * weights @ u.mH, vh.mH * weights @ vh
 
 

@@ -222,17 +222,17 @@ class Det(Row):
     """Determinant, and the factors."""
 
     schema = "det(Tensor a)"
-    returns = ("out", "lu", "pivots")
-    saved = ("a", "out", "lu", "pivots")
+    returns = ("det", "lu", "pivots")
+    saved = ("a", "det", "lu", "pivots")
     constant = ("lu", "pivots")
 
     @staticmethod
     def backward(f, s, g, *_):
-        return f.determinant_gradient(s.a, s.out, s.lu, s.pivots, g)
+        return f.determinant_gradient(s.a, s.det, s.lu, s.pivots, g)
 
     @staticmethod
     def jvp(f, s, da):
-        return s.out * _trace(f, s, da), None, None
+        return s.det * _trace(f, s, da), None, None
 
 
 class Solved(Row):

@@ -98,10 +98,12 @@ class LaunchList:
         Configs that were chosen, and their origins.
     decisive : dict of str to None
         Names of the policy's values that decided what was emitted.
+    inputs : int or None
+        How many operands, the first ones, are only read; None: all that are not the last one.
     """
 
-    def __init__(self, dtype: Dtype, device: int):
-        self.dtype, self.device, self.uses_flags = dtype, device, False
+    def __init__(self, dtype: Dtype, device: int, inputs: int | None = None):
+        self.dtype, self.device, self.uses_flags, self.inputs = dtype, device, False, inputs
         self.workspace_limit: int | None = None
         self.lane, self.is_chain = CALL, False
         self.tiles_per_block: int | None = None
@@ -236,7 +238,7 @@ class LaunchList:
         """Whether a launch may be started before the one before it is over.
 
         What it reads before its wait must not be what that one writes: the first launch follows one of
-        somebody else, and the others write the target, which is the last operand, or scratch. A launch that
+        somebody else, and the others write scratch or what is no input, see `inputs`. A launch that
         follows one of the other lane waits for all of it.
         """
         is_first = self._last_emitted[self.lane] is None
@@ -244,7 +246,9 @@ class LaunchList:
             return False
         if not source.reads_before_wait:
             return True
-        target = max(slot for slot in self._alignment if slot < WORKSPACE_SLOT)
+        target = self.inputs
+        if target is None:
+            target = max(slot for slot in self._alignment if slot < WORKSPACE_SLOT)
         return not is_first and all(addresses[i][0] < target for i in source.reads_before_wait)
 
     def address_of(self, pointer: int) -> tuple[int, int]:
@@ -424,11 +428,12 @@ MAX_CACHED = 4096
 
 
 def cached_launch_list(
-    emit: Callable[..., None], operands: tuple[Operand, ...], options: tuple
+    emit: Callable[..., None], operands: tuple[Operand, ...], options: tuple, inputs: int | None = None
 ) -> LaunchList:
     """Return the launch list of ``emit(launches, *operands, *options)``, made once for equal layouts.
 
-    A change of what the tuner's database or an override would choose makes a new list.
+    A change of what the tuner's database or an override would choose makes a new list. Of `inputs` see
+    `LaunchList`.
     """
     target = operands[-1]
     key = (emit, options, target.device, choose.generation(), *(operand.layout for operand in operands))
@@ -436,7 +441,7 @@ def cached_launch_list(
     if launches is None:
         if len(cache) >= MAX_CACHED:
             cache.clear()
-        launches = LaunchList(target.dtype, target.device)
+        launches = LaunchList(target.dtype, target.device, inputs)
         virtual = (launches.at_virtual_address(operand, slot) for slot, operand in enumerate(operands))
         with recorded() as launches.decisive:
             emit(launches, *virtual, *options)

@@ -11,6 +11,8 @@ from torch import Tensor
 import pyblasgpu as pb
 
 from ..operators import cholesky as rows
+from ..types import Uplo
+from .launched import listed
 from .memory import (
     adjoint,
     by_columns,
@@ -25,6 +27,12 @@ __all__ = ["cholesky_backward", "cholesky_ex", "cholesky_inverse", "cholesky_sol
 
 
 class CholeskyEx(rows.CholeskyEx, Operator):
+    operands = ("a", "info", "factor")
+
+    @staticmethod
+    def launches(a, upper):
+        return listed("cholesky", uplo=Uplo.UPPER if upper else Uplo.LOWER)
+
     @staticmethod
     def empty(a, upper):
         return by_columns(a, a.shape), a.new_empty(a.shape[:-2], dtype=torch.int32)
@@ -39,6 +47,10 @@ class CholeskyEx(rows.CholeskyEx, Operator):
 
 
 class CholeskyBackward(rows.CholeskyBackward, Operator):
+    @staticmethod
+    def launches(factor, grad, upper):
+        return listed(module="reverse_potrf", uplo=Uplo.UPPER if upper else Uplo.LOWER)
+
     @staticmethod
     def empty(factor, grad, upper):
         return by_columns(factor, (*common_batch("cholesky", factor, grad), *factor.shape[-2:]))
@@ -91,6 +103,12 @@ def _reverse(l: Tensor, g: Tensor, leaf: int, where: dict[str, Any]) -> None:
 
 
 class CholeskySolve(rows.CholeskySolve, Operator):
+    operands = ("factor", "b", "out")
+
+    @staticmethod
+    def launches(b, factor, upper):
+        return listed("factored_solution", uplo=Uplo.UPPER if upper else Uplo.LOWER)
+
     @staticmethod
     def empty(b, factor, upper):
         return by_columns(b, (*common_batch("cholesky_solve", b, factor), *b.shape[-2:]))
@@ -103,6 +121,10 @@ class CholeskySolve(rows.CholeskySolve, Operator):
 
 
 class CholeskyInverse(rows.CholeskyInverse, Operator):
+    @staticmethod
+    def launches(factor, upper):
+        return listed("definite_inverse", uplo=Uplo.UPPER if upper else Uplo.LOWER)
+
     @staticmethod
     def empty(factor, upper):
         return by_columns(factor, factor.shape)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 import pyblasgpu as pb
 
 from ..operators import gaussian as rows
+from ..types import Uplo
+from .launched import enqueue, listed
 from .memory import adjoint, by_columns, common_batch, integers, mirror, where_computed
 from .operators import Operator, register
 
@@ -14,6 +17,19 @@ __all__ = ["inv_quad_logdet", "inv_quad_logdet_backward"]
 
 
 class InvQuadLogdet(rows.InvQuadLogdet, Operator):
+    operands = ("k", "y", "info", "factor", "x")
+
+    @staticmethod
+    def launches(k, y):
+        return listed("definite_solution")
+
+    @staticmethod
+    def finish(outputs, k, y):
+        quad, logdet, factor, x, _ = outputs
+        product = y.conj_physical() * x if x.is_complex() else y * x
+        torch.sum(product.real, (-2, -1), out=quad)
+        torch.sum(factor.diagonal(dim1=-2, dim2=-1).real.log(), -1, out=logdet).mul_(2)
+
     @staticmethod
     def empty(k, y):
         batch, real = common_batch("inv_quad_logdet", k, y), k.dtype.to_real()
@@ -23,7 +39,7 @@ class InvQuadLogdet(rows.InvQuadLogdet, Operator):
 
     @staticmethod
     def compute(outputs, k, y):
-        quad, logdet, factor, x, info = outputs
+        factor, x, info = outputs[2:]
         factor.copy_(k)
         x.copy_(y)
         if k.numel():
@@ -32,11 +48,25 @@ class InvQuadLogdet(rows.InvQuadLogdet, Operator):
             info.zero_()
         if k.numel() and x.numel():
             pb.lapack.potrs(factor, x, 1, 1)
-        torch.sum((y.conj_physical() * x).real, (-2, -1), out=quad)
-        torch.sum(factor.diagonal(dim1=-2, dim2=-1).real.log(), -1, out=logdet).mul_(2)
+        InvQuadLogdet.finish(outputs, k, y)
 
 
 class InvQuadLogdetBackward(rows.InvQuadLogdetBackward, Operator):
+    operands = ("factor", "gk")
+
+    @staticmethod
+    def launches(k, y, factor, x, gq, gd):
+        return listed("definite_inverse", uplo=Uplo.LOWER, whole=False)
+
+    @staticmethod
+    def finish(outputs, k, y, factor, x, gq, gd):
+        gk, gy = outputs
+        torch.mul(x, gq[..., None, None], out=gy)
+        gk.mul_(gd[..., None, None])
+        if not enqueue("downdated", gy, x, gk):
+            _update(gk, gy, x)
+        gy.mul_(2)
+
     @staticmethod
     def empty(k, y, factor, x, gq, gd):
         batches = k.shape[:-2], y.shape[:-2], x.shape[:-2], gq.shape, gd.shape
@@ -51,9 +81,14 @@ class InvQuadLogdetBackward(rows.InvQuadLogdetBackward, Operator):
         if gk.numel():
             pb.lapack.potri(gk, 1, 1)
             gk.mul_(gd[..., None, None])
-            pb.gemmtr(gy, adjoint(x), alpha=-1, beta=1, lower=True, out=gk, **where_computed(gk))
-            mirror(gk)
+            _update(gk, gy, x)
         gy.mul_(2)
+
+
+def _update(gk: Tensor, gy: Tensor, x: Tensor) -> None:
+    """Turn a lower triangle into the Hermitian matrices ``gk - gy xᴴ``."""
+    pb.gemmtr(gy, adjoint(x), alpha=-1, beta=1, lower=True, out=gk, **where_computed(gk))
+    mirror(gk)
 
 
 inv_quad_logdet, inv_quad_logdet_backward = register(InvQuadLogdet), register(InvQuadLogdetBackward)

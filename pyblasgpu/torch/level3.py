@@ -13,6 +13,8 @@ __all__ = ["gemm", "gemmtr", "hemm", "herk", "symm", "syrk", "trmm", "trsm"]
 
 def _op(x: Tensor, trans: Flag, name: str, argument: str) -> Tensor:
     """Return the operand as a view: itself, its transpose or its conjugate transpose."""
+    if trans == "N":
+        return x
     parsed = Trans.parse(trans, name, argument)
     return x if parsed is Trans.NO else x.mT if parsed is Trans.TRANS else x.mH
 

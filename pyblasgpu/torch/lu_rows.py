@@ -12,6 +12,7 @@ import pyblasgpu as pb
 from ..api.blas.arrays import common_dtype_of
 from ..api.lapack import determinants
 from ..operators import lu as rows
+from .launched import listed
 from .memory import by_columns, common_batch, integers
 from .operators import Operator, register
 from .tensors import TENSORS
@@ -39,6 +40,11 @@ def _empty_factors(a: Tensor) -> tuple[Tensor, Tensor]:
     return by_columns(a, a.shape), order
 
 
+def _from_zero(lu: Tensor, pivots: Tensor, *others: Any) -> tuple[Any, ...]:
+    """Return arguments with pivots as routines count them."""
+    return lu, pivots - 1, *others
+
+
 class Interchanged(rows.Interchanged, Operator):
     @staticmethod
     def empty(a, pivots, back):
@@ -52,6 +58,16 @@ class Interchanged(rows.Interchanged, Operator):
 
 
 class LuFactorEx(rows.LuFactorEx, Operator):
+    operands = ("a", "pivots", "info", "lu")
+
+    @staticmethod
+    def launches(a):
+        return listed("lu")
+
+    @staticmethod
+    def finish(outputs, a):
+        outputs[1].add_(1)
+
     @staticmethod
     def empty(a):
         return *_empty_factors(a), a.new_empty(a.shape[:-2], dtype=torch.int32)
@@ -62,6 +78,12 @@ class LuFactorEx(rows.LuFactorEx, Operator):
 
 
 class LuSolve(rows.LuSolve, Operator):
+    given = staticmethod(_from_zero)
+
+    @staticmethod
+    def launches(lu, pivots, b, left, adjoint):
+        return listed("lu_solution", left=left, adjoint=adjoint)
+
     @staticmethod
     def empty(lu, pivots, b, left, adjoint):
         shape = (*common_batch("lu_solve", lu, b), *b.shape[-2:])
@@ -85,6 +107,16 @@ def _solved(out: Tensor, lu: Tensor, piv: Any, left: bool, adjoint: bool) -> Non
 
 
 class SolveEx(rows.SolveEx, Operator):
+    operands = ("a", "b", "pivots", "info", "lu", "x")
+
+    @staticmethod
+    def launches(a, b, left):
+        return listed("solution", left=left)
+
+    @staticmethod
+    def finish(outputs, a, b, left):
+        outputs[2].add_(1)
+
     @staticmethod
     def empty(a, b, left):
         shape = (*common_batch("solve", a, b), *b.shape[-2:])
@@ -101,6 +133,12 @@ class SolveEx(rows.SolveEx, Operator):
 
 
 class LuInverse(rows.LuInverse, Operator):
+    given = staticmethod(_from_zero)
+
+    @staticmethod
+    def launches(lu, pivots):
+        return listed("lu_inverse")
+
     @staticmethod
     def empty(lu, pivots):
         return by_columns(lu, lu.shape)
@@ -113,6 +151,12 @@ class LuInverse(rows.LuInverse, Operator):
 
 
 class InvEx(rows.InvEx, Operator):
+    operands = ("info", "a", "inverse")
+
+    @staticmethod
+    def launches(a):
+        return listed("inverse_launch_list", "gesv")
+
     @staticmethod
     def empty(a):
         return by_columns(a, a.shape), a.new_empty(a.shape[:-2], dtype=torch.int32)
@@ -136,6 +180,16 @@ def _diagonal_and_sign(lu: Tensor, pivots: Tensor) -> tuple[Tensor, Tensor]:
 
 
 class Slogdet(rows.Slogdet, Operator):
+    operands = ("a", "pivots", "sign", "logabsdet", "lu")
+
+    @staticmethod
+    def launches(a):
+        return listed("signs")
+
+    @staticmethod
+    def finish(outputs, a):
+        outputs[3].add_(1)
+
     @staticmethod
     def empty(a):
         log = a.new_empty(a.shape[:-2], dtype=a.dtype.to_real())
@@ -156,6 +210,16 @@ class Slogdet(rows.Slogdet, Operator):
 
 
 class Det(rows.Det, Operator):
+    operands = ("a", "pivots", "det", "lu")
+
+    @staticmethod
+    def launches(a):
+        return listed("determinant") if a.dtype in (torch.float64, torch.complex128) else None
+
+    @staticmethod
+    def finish(outputs, a):
+        outputs[2].add_(1)
+
     @staticmethod
     def empty(a):
         return a.new_empty(a.shape[:-2]), *_empty_factors(a)

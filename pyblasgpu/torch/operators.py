@@ -2,6 +2,7 @@
 
 A row allocates its outputs by one function, for real and for fake tensors: the strides that compilers are
 promised are those of the results. Gradients, tangents and batches of a row are operators of the table again.
+Calls on plain tensors of a device, under no mode and no transform, do without the dispatcher.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import _C, Tensor
@@ -19,19 +20,42 @@ from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
 
 from ..operators.row import CORE, Row
+from .launched import Places, launched
 from .tensors import TENSORS
 
-__all__ = ["TABLE", "Operator", "register"]
+__all__ = ["TABLE", "Operator", "computed", "register"]
 
 LIBRARY = torch.library.Library("pyblasgpu", "DEF")
 #: Keys below which nothing is but the computation.
 _PLAIN = (_C.DispatchKey.CPU, _C.DispatchKey.CUDA)
+_TYPES = (Tensor, torch.nn.Parameter)
 #: Each row by the name of its operator.
 TABLE: dict[str, type[Operator]] = {}
 
 
 class Operator(Row):
-    """A row of the table, and how PyTorch's tensors are computed; its functions are static."""
+    """A row of the table, and how PyTorch's tensors are computed; its functions are static.
+
+    Attributes
+    ----------
+    places : Places
+        The places of its arguments, once it is registered.
+    operands : tuple of str
+        The order of inputs and outputs in its launch list, see `launches`; by default that of the schema.
+    launches : callable or None
+        ``launches(*args)`` returns ``prepare((alpha, beta), operands)``, whose launch list writes outputs;
+        None where there is no such list.
+    given : callable or None
+        ``given(*args)`` returns the arguments with tensors as the launch list reads them.
+    finish : callable or None
+        ``finish(outputs, *args)`` completes outputs that the launch list has left.
+    """
+
+    places: ClassVar[Places]
+    operands: ClassVar[tuple[str, ...]] = ()
+    launches: ClassVar[Callable[..., Any] | None] = None
+    given: ClassVar[Callable[..., Any] | None] = None
+    finish: ClassVar[Callable[..., None] | None] = None
 
     @staticmethod
     def empty(*args: Any) -> Any:
@@ -45,30 +69,70 @@ class Operator(Row):
 
 
 def register(row: type[Operator]) -> Any:
-    """Define the operator of a row; return it."""
+    """Define the operator of a row; return a function that calls it, or does without the dispatcher."""
     name = row.schema.partition("(")[0]
     count = len(row.returns)
     LIBRARY.define(f"{row.schema} -> {'Tensor' if count == 1 else '(' + ', '.join(['Tensor'] * count) + ')'}")
     op = getattr(torch.ops.pyblasgpu, name).default
+    row.places = Places.of(op._schema.arguments)
+    function = _recorded(op, row)
     for key in ("CPU", "CUDA"):
-        LIBRARY.impl(name, partial(_computed, row), key)
-    LIBRARY.impl(name, _differentiable(op, row), "Autograd", with_keyset=True)
+        LIBRARY.impl(name, partial(computed, row), key)
+    LIBRARY.impl(name, _differentiable(op, row, function), "Autograd", with_keyset=True)
     torch.library.register_fake(f"pyblasgpu::{name}", row.empty, lib=LIBRARY)
     torch.library.register_vmap(f"pyblasgpu::{name}", partial(_batched, op, row), lib=LIBRARY)
     TABLE[name] = row
-    setattr(TENSORS, name, op)
-    return op
+    direct = _direct(op, row, function)
+    setattr(TENSORS, name, direct)
+    return direct
 
 
-def _computed(row: type[Operator], *args: Any) -> Any:
+def computed(row: Any, *args: Any) -> Any:
+    """Return the outputs of an operator, or of what has functions as a row has."""
+    if args[0].is_cuda and (outputs := launched(row, args)) is not None:
+        return outputs
     outputs = row.empty(*args)
     row.compute(outputs, *args)
     return outputs
 
 
-def _differentiable(op: Any, row: type[Operator]) -> Callable[..., Any]:
+def _direct(op: Any, row: type[Operator], function: Any) -> Callable[..., Any]:
+    """Return the function of an operator: itself, but for plain tensors of a device that nothing watches."""
+    apply, is_traced = function.apply, torch.compiler.is_dynamo_compiling
+    is_recording, wants_gradient = _C.is_grad_enabled, _C._any_requires_grad
+
+    def direct(*args: Any) -> Any:
+        if is_traced() or not args[0].is_cuda or _is_watched():
+            return op(*args)
+        if not is_recording() or not wants_gradient(*args):
+            outputs = launched(row, args) if type(args[0]) in _TYPES else None
+            return op(*args) if outputs is None else outputs
+        are_plain = all(args[i] is None or type(args[i]) in _TYPES for i in row.places.tensors)
+        if are_plain and not _C._dispatch_tls_is_dispatch_key_excluded(_C.DispatchKey.AutogradCUDA):
+            return apply(None, *args)
+        return op(*args)
+
+    return direct
+
+
+#: Functions that return whether a mode, a transform or a tracer is to see a call.
+_MODES, _FUNCTION_MODES = _C._len_torch_dispatch_stack, _C._len_torch_function_stack
+_TRANSFORMS, _TRACER = _C._are_functorch_transforms_active, _C._get_tracing_state
+
+
+def _is_watched() -> bool:
+    """Whether a mode, a transform, a tracer or forward differentiation is to see a call."""
+    return (
+        _MODES() > 0
+        or _FUNCTION_MODES() > 0
+        or _TRANSFORMS()
+        or forward_ad._current_level >= 0
+        or _TRACER() is not None
+    )
+
+
+def _differentiable(op: Any, row: type[Operator], function: Any) -> Callable[..., Any]:
     """Return the kernel above the computation, which records it where gradients or tangents are wanted."""
-    function = _recorded(op, row)
     after, below = _C._after_autograd_keyset, _C._after_ADInplaceOrView_keyset
 
     def kernel(keyset: Any, *args: Any) -> Any:
@@ -78,23 +142,39 @@ def _differentiable(op: Any, row: type[Operator]) -> Callable[..., Any]:
                 return function.apply(keyset, *args)
         with _C._AutoDispatchBelowAutograd():
             if (keyset & below).highestPriorityTypeId() in _PLAIN:  # no mode, transform or lazy conjugation
-                return _computed(row, *args)
+                return computed(row, *args)
             return op.redispatch(keyset & after, *args)
 
     return kernel
 
 
 def _recorded(op: Any, row: type[Operator]) -> Any:
-    """Return the node of the graph of an operator."""
-    arguments = op._schema.arguments
-    names = [argument.name for argument in arguments]
-    tensors = [i for i, argument in enumerate(arguments) if "Tensor" in str(argument.type)]
+    """Return the node of the graph of an operator; it takes the keys of a call, None of an unwatched one."""
+    names, tensors, *_ = row.places
+    whole = (*names, *row.returns)
+    saved, constant = ([whole.index(name) for name in each] for each in (row.saved, row.constant))
+    others = [i for i in range(len(names)) if i not in tensors]
     after, below = _C._after_autograd_keyset, _C._after_ADInplaceOrView_keyset
 
-    def computed(keyset: Any, *args: Any) -> Any:
+    def forward(ctx: Any, keyset: Any, *args: Any) -> Any:
+        result = computed(row, *args) if keyset is None else dispatched(keyset, *args)
+        values = (*args, *result) if isinstance(result, tuple) else (*args, result)
+        kept = [values[i] for i in saved]
+        ctx.others = [args[i] for i in others]
+        ctx.save_for_backward(*kept)
+        ctx.input_shapes = [args[i] if args[i] is None else args[i].shape for i in tensors]
+        if keyset is not None:
+            ctx.save_for_forward(*kept)
+            ctx.shapes = [output.shape for output in values[len(args) :]]
+        if constant:
+            ctx.mark_non_differentiable(*[values[i] for i in constant])
+        ctx.set_materialize_grads(False)
+        return result
+
+    def dispatched(keyset: Any, *args: Any) -> Any:
         if (keyset & below).highestPriorityTypeId() in _PLAIN:
             with _C._AutoDispatchBelowAutograd():
-                return _computed(row, *args)
+                return computed(row, *args)
         with ExitStack() as stack:
             if _C._are_functorch_transforms_active():  # levels below record, too
                 stack.enter_context(torch.enable_grad())
@@ -102,22 +182,11 @@ def _recorded(op: Any, row: type[Operator]) -> Any:
             stack.enter_context(_C._AutoDispatchBelowAutograd())
             return op.redispatch(keyset & after, *args)
 
-    def forward(ctx: Any, keyset: Any, *args: Any) -> Any:
-        result = computed(keyset, *args)
-        outputs = result if isinstance(result, tuple) else (result,)
-        values = dict(zip((*names, *row.returns), (*args, *outputs), strict=True))
-        ctx.others = {name: value for name, value in values.items() if not isinstance(value, Tensor)}
-        saved = [values[name] for name in row.saved]
-        ctx.save_for_backward(*saved)
-        ctx.save_for_forward(*saved)
-        ctx.shapes = [output.shape for output in outputs]
-        ctx.input_shapes = [value.shape if isinstance(value, Tensor) else None for value in args]
-        ctx.mark_non_differentiable(*[values[name] for name in row.constant])
-        ctx.set_materialize_grads(False)
-        return result
-
     def state(ctx: Any) -> SimpleNamespace:
-        return SimpleNamespace(**{**ctx.others, **dict(zip(row.saved, ctx.saved_tensors, strict=True))})
+        s = SimpleNamespace(**dict(zip(row.saved, ctx.saved_tensors, strict=True)))
+        for i, value in zip(others, ctx.others, strict=True):
+            setattr(s, names[i], value)
+        return s
 
     def backward(ctx: Any, *grads: Any) -> Any:
         result: list[Any] = [None] * (len(names) + 1)
@@ -125,9 +194,9 @@ def _recorded(op: Any, row: type[Operator]) -> Any:
             s = state(ctx)
             s.needs = dict(zip(names, ctx.needs_input_grad[1:], strict=True))
             found = row.backward(TENSORS, s, *grads)
-            for i, grad in zip(tensors, found if isinstance(found, tuple) else (found,), strict=True):
+            each = found if isinstance(found, tuple) else (found,)
+            for i, shape, grad in zip(tensors, ctx.input_shapes, each, strict=True):
                 if isinstance(grad, Tensor):  # what broadcast is summed
-                    shape = ctx.input_shapes[i]
                     result[i + 1] = grad if grad.shape == shape else grad.sum_to_size(shape)
         return tuple(result)
 

@@ -12,8 +12,11 @@ from torch import Tensor
 import pyblasgpu as pb
 
 from ..operators import products as rows
+from ..types import DTYPES, Diag, Side, Uplo, product_method
+from .launched import of_level3
 from .memory import by_columns, by_rows, common_batch, where_computed
 from .operators import Operator, register
+from .served import LETTERS
 from .tensors import COMPUTED
 
 __all__ = ["gemm", "gemmtr", "rank_k", "symm", "trmm", "trsm"]
@@ -64,7 +67,24 @@ def _options(out: Tensor, c: Any, alpha: Any, beta: Any) -> dict[str, Any]:
     return {"alpha": alpha, "beta": 0 if c is None else beta, "out": out, **where_computed(out)}
 
 
+def _uplo(lower: bool) -> Uplo:
+    return Uplo.LOWER if lower else Uplo.UPPER
+
+
+def _side(left: bool) -> Side:
+    return Side.LEFT if left else Side.RIGHT
+
+
+def _diag(unit: bool) -> Diag:
+    return Diag.UNIT if unit else Diag.NON_UNIT
+
+
 class Gemm(rows.Gemm, Operator):
+    @staticmethod
+    def launches(a, b, c, alpha, beta, method):
+        method = product_method(method, DTYPES[LETTERS[a.dtype]], "gemm")
+        return of_level3("gemm", 2, c, method=method)
+
     @staticmethod
     def empty(a, b, c, alpha, beta, method):
         return by_rows(a, _product_shape("gemm", a, b, c))
@@ -75,6 +95,10 @@ class Gemm(rows.Gemm, Operator):
 
 
 class Gemmtr(rows.Gemmtr, Operator):
+    @staticmethod
+    def launches(a, b, c, alpha, beta, lower):
+        return of_level3("gemmtr", 2, c, uplo=_uplo(lower), is_new_output=True)
+
     @staticmethod
     def empty(a, b, c, alpha, beta, lower):
         shape = _product_shape("gemmtr", a, b, c)
@@ -92,6 +116,11 @@ class Gemmtr(rows.Gemmtr, Operator):
 
 class RankK(rows.RankK, Operator):
     @staticmethod
+    def launches(a, c, alpha, beta, lower, hermitian):
+        flags = {"uplo": _uplo(lower), "hermitian": hermitian and a.is_complex()}
+        return of_level3("syrk", 1, c, is_new_output=True, **flags)
+
+    @staticmethod
     def empty(a, c, alpha, beta, lower, hermitian):
         name = "herk" if hermitian else "syrk"
         _check_matrices(name, a=a)
@@ -108,6 +137,11 @@ class RankK(rows.RankK, Operator):
 
 class Symm(rows.Symm, Operator):
     @staticmethod
+    def launches(a, b, c, alpha, beta, left, lower, hermitian):
+        hermitian = hermitian and a.is_complex()
+        return of_level3("symm", 2, c, side=_side(left), uplo=_uplo(lower), hermitian=hermitian)
+
+    @staticmethod
     def empty(a, b, c, alpha, beta, left, lower, hermitian):
         return by_rows(a, _side_shape("hemm" if hermitian else "symm", a, b, left, c))
 
@@ -119,6 +153,10 @@ class Symm(rows.Symm, Operator):
 
 class Trmm(rows.Trmm, Operator):
     @staticmethod
+    def launches(a, b, alpha, left, lower, unit):
+        return of_level3("trmm", 2, side=_side(left), uplo=_uplo(lower), diag=_diag(unit))
+
+    @staticmethod
     def empty(a, b, alpha, left, lower, unit):
         return by_rows(a, _side_shape("trmm", a, b, left))
 
@@ -129,6 +167,10 @@ class Trmm(rows.Trmm, Operator):
 
 
 class Trsm(rows.Trsm, Operator):
+    @staticmethod
+    def launches(a, b, alpha, left, lower, unit):
+        return of_level3("trsm", 2, side=_side(left), uplo=_uplo(lower), diag=_diag(unit))
+
     @staticmethod
     def empty(a, b, alpha, left, lower, unit):
         return by_columns(b, _side_shape("trsm", a, b, left))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -12,6 +13,8 @@ from torch import _C, Tensor
 from torch.autograd import forward_ad
 
 from ..dispatch.overrides import set_math_mode
+from ..torch.operators import computed
+from ..torch.tensors import TENSORS
 from .call import Call
 from .targets import FUNCTIONS, GRADIENTS, PRODUCTS, Target
 
@@ -133,7 +136,7 @@ class _Gradient(_Replacing):
                 if not isinstance(call, str) and call.checked is None:
                     patch.count(self._target.routine)
                     name = call.row.schema.partition("(")[0]
-                    return getattr(torch.ops.pyblasgpu, name).default(*call.arguments)
+                    return getattr(TENSORS, name)(*call.arguments)
         return self._original.call_boxed(keyset, *args, **kwargs)
 
 
@@ -149,32 +152,32 @@ def _are_below(least: float, args: tuple[Any, ...]) -> bool:
 
 def _computed(patch: Any, call: Call, outs: list[Tensor]) -> Any:
     """Return the outputs of a call; None where those of the caller do not fit."""
-    fresh = call.row.empty(*call.arguments)
-    expected = fresh if isinstance(fresh, tuple) else (fresh,)
-    outputs, is_single = expected, not isinstance(fresh, tuple)
-    if outs:
-        if not all(map(_fits, outs, expected)):
-            return None
-        if _are_apart(outs, call.arguments) and all(map(_is_laid_out, outs, expected)):
-            outputs = tuple(outs)
-            del fresh, expected
+    mode = nullcontext() if patch.math_mode is None else set_math_mode(patch.math_mode)
     records = _C.is_grad_enabled()
     _C._set_grad_enabled(False)
     try:
-        if patch.math_mode is None:
-            call.row.compute(outputs[0] if is_single else outputs, *call.arguments)
-        else:
-            with set_math_mode(patch.math_mode):
-                call.row.compute(outputs[0] if is_single else outputs, *call.arguments)
-        if outs and outputs[0] is not outs[0]:
-            for out, output in zip(outs, outputs, strict=True):
-                _copied(output, out)
-            outputs = tuple(outs)
-        if call.checked:
-            torch._linalg_check_errors(outputs[-1], call.checked, is_matrix=call.arguments[0].ndim == 2)
+        with mode:
+            result = _computed_into(outs, call) if outs else computed(call.row, *call.arguments)
+        if call.checked and result is not None:
+            torch._linalg_check_errors(result[-1], call.checked, is_matrix=call.arguments[0].ndim == 2)
     finally:
         _C._set_grad_enabled(records)
-    return outputs[0] if is_single else outputs
+    return result
+
+
+def _computed_into(outs: list[Tensor], call: Call) -> Any:
+    """Return the caller's tensors with the outputs of a call; None where they do not fit."""
+    fresh = call.row.empty(*call.arguments)
+    outputs = fresh if isinstance(fresh, tuple) else (fresh,)
+    if not all(map(_fits, outs, outputs)):
+        return None
+    if _are_apart(outs, call.arguments) and all(map(_is_laid_out, outs, outputs)):
+        outputs = tuple(outs)
+    call.row.compute(outputs if isinstance(fresh, tuple) else outputs[0], *call.arguments)
+    if outputs[0] is not outs[0]:
+        for out, output in zip(outs, outputs, strict=True):
+            _copied(output, out)
+    return tuple(outs) if isinstance(fresh, tuple) else outs[0]
 
 
 def _fits(out: Tensor, expected: Tensor) -> bool:

@@ -103,7 +103,8 @@ def test_spectra_of_stacks_are_cupys(name: str, dtype: str) -> None:
     expected = SPECTRA[name](*arrays)
     with pyblasgpu.patch_cupy(thresholds=0) as patch:
         found = SPECTRA[name](*arrays)
-    assert patch.calls == {name.split(",")[0].strip(): 1} and not patch.kept
+    products = {"matmul": 1} if "pinv" in name else {}  # which CuPy's function calls itself
+    assert patch.calls == {name.split(",")[0].strip(): 1, **products} and not patch.kept
     assert type(found) is type(expected)
     for each in (found, expected):
         if name in ("eigh", "svd"):

@@ -7,7 +7,7 @@ addresses are checked.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -54,11 +54,11 @@ _LEAST, _MOST = 2.0**-126, 2.0**127  # normal numbers of every dtype
 class _Run(NamedTuple):
     """The values that a run depended on, and the function that enqueued it (None for no work)."""
 
-    pointers: list[int]
+    pointers: Sequence[int]
     alpha: Any
     beta: Any
     generation: Any
-    enqueue: Callable[[list[int], int], None] | None
+    enqueue: Callable[[Sequence[int], int], None] | None
 
 
 class CachedCall:
@@ -126,7 +126,7 @@ class CachedCall:
             or beta is not last.beta
             or self._generation() != last.generation
         ):
-            fits = not checks_numbers or (_fits_every_dtype(alpha) and _fits_every_dtype(beta))
+            fits = not checks_numbers or _fits_every_dtype(alpha, beta)
             if not (fits and self._fits(pointers)):
                 return False
             last = self._last = self._rebind(pointers, alpha, beta)
@@ -146,6 +146,26 @@ class CachedCall:
         if last.enqueue is not None:
             last.enqueue(pointers, stream)
 
+    def run_apart(self, pointers: Sequence[int], alpha: Any, beta: Any, stream: int) -> bool:
+        """Enqueue the call with outputs that are new; False, nothing done, where it needs new checks."""
+        last = self._last
+        if (
+            pointers != last.pointers
+            or alpha is not last.alpha
+            or beta is not last.beta
+            or self._generation() != last.generation
+        ):
+            bits = 0
+            for pointer in pointers:
+                bits |= pointer
+            are_known = alpha is last.alpha and beta is last.beta
+            if bits & self._misaligned or not (are_known or _fits_every_dtype(alpha, beta)):
+                return False
+            last = self._last = self._rebind(pointers, alpha, beta)
+        if last.enqueue is not None:
+            last.enqueue(pointers, stream)
+        return True
+
     def run_checked(self, pointers: list[int], alpha: Any, beta: Any, stream: int) -> None:
         """Enqueue the call with matrices and numbers that were checked just now."""
         last = self._last = self._bind(pointers, alpha, beta)
@@ -159,7 +179,7 @@ class CachedCall:
             bits |= pointer
         return not bits & self._misaligned and are_clear(pointers, self.reaches)
 
-    def _rebind(self, pointers: list[int], alpha: Any, beta: Any) -> _Run:
+    def _rebind(self, pointers: Sequence[int], alpha: Any, beta: Any) -> _Run:
         """Return the run at other addresses: what enqueued the last one, where nothing else differs."""
         last = self._last
         if alpha is last.alpha and beta is last.beta and self._generation() == last.generation:
@@ -167,10 +187,10 @@ class CachedCall:
             for pointer, before in zip(pointers, last.pointers, strict=True):
                 differ |= pointer ^ before
             if not differ % SECTOR:
-                return last._replace(pointers=pointers)
+                return _Run(pointers, alpha, beta, last.generation, last.enqueue)  # sooner than `_replace`
         return self._bind(pointers, alpha, beta)
 
-    def _bind(self, pointers: list[int], alpha: Any, beta: Any) -> _Run:
+    def _bind(self, pointers: Sequence[int], alpha: Any, beta: Any) -> _Run:
         """The run, its launch list prepared once for all that it depends on."""
         generation = self._generation()
         alignments = [pointer % SECTOR for pointer in pointers]
@@ -217,11 +237,14 @@ class KeptCall(NamedTuple):
     scales: bool = False
 
 
-def _fits_every_dtype(number: Any) -> bool:
-    """Whether `number` is itself in every dtype: in float32 too it is finite, and 0 only if it is 0."""
-    if type(number) is not int and type(number) is not float:
-        return False
-    return number == 0 or _LEAST <= abs(number) <= _MOST
+def _fits_every_dtype(*numbers: Any) -> bool:
+    """Whether each number is itself in every dtype: in float32 too it is finite, and 0 only if it is 0."""
+    for number in numbers:
+        if type(number) is not int and type(number) is not float:
+            return False
+        if number != 0 and not _LEAST <= abs(number) <= _MOST:
+            return False
+    return True
 
 
 def _special_value(number: Any) -> Any:
@@ -323,7 +346,7 @@ def replay(
     else:
         stream = stream_of(call.device, stream, key[0])
     if new is not None:
-        if checks_numbers and not (_fits_every_dtype(alpha) and _fits_every_dtype(beta)):
+        if checks_numbers and not _fits_every_dtype(alpha, beta):
             return None
         if (beta != 0) != kept.scales:
             return None

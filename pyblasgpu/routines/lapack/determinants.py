@@ -9,7 +9,7 @@ from ...operands import Operand
 from ..launch_list import LaunchList, cached_launch_list
 from . import laswp
 
-__all__ = ["determinants_launch_list", "signs_launch_list"]
+__all__ = ["determinants_launch_list", "emit", "signs_launch_list"]
 
 
 def signs_launch_list(sign: Operand, logarithm: Operand, piv: Operand, lu: Operand) -> LaunchList:
@@ -33,15 +33,15 @@ def determinants_launch_list(determinants: Operand, piv: Operand, lu: Operand) -
 
 
 def _emit_signs(launches: LaunchList, sign: Operand, logarithm: Operand, piv: Operand, lu: Operand) -> None:
-    _emit(launches, (piv, lu, sign, logarithm), products=False)
+    emit(launches, (piv, lu, sign, logarithm), products=False)
 
 
 def _emit_determinants(launches: LaunchList, determinants: Operand, piv: Operand, lu: Operand) -> None:
-    _emit(launches, (piv, lu, determinants, determinants), products=True)
+    emit(launches, (piv, lu, determinants, determinants), products=True)
 
 
-def _emit(launches: LaunchList, operands: tuple[Operand, ...], products: bool) -> None:
-    """Emit the launch; `operands` in the order of the kernel."""
+def emit(launches: LaunchList, operands: tuple[Operand, ...], products: bool) -> None:
+    """Emit the launch; `operands` in the order of the kernel: piv, LU, and the results."""
     lu, device = operands[1], current(launches.device)
     config = select(determinant.STEM, launches.dtype, "", (lu.rows, lu.cols), device).config
 

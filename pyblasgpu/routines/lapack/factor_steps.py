@@ -13,7 +13,7 @@ from ...kernels.registry import FIXED
 from ...operands import Operand
 from ...types import DTYPES, Diag, Dtype, Region
 from ..copies import emit_copy, emit_copy_to_workspace, emit_kept, is_readable
-from ..launch_list import ALPHA, LaunchList
+from ..launch_list import ALPHA, BETA, LaunchList
 from .laswp import words
 
 __all__ = [
@@ -56,13 +56,17 @@ def emit_readable(
         emit_copy(launches, 1.0, readable, a, Region.STRICT_LOWER)
 
 
-def with_alpha(launches: LaunchList, alpha: float, emit: Callable[[], None]) -> None:
-    """Emit what ``emit()`` does with a number for the alpha of the call; its scratch is free after it."""
-    first = len(launches.entries)
+def with_alpha(
+    launches: LaunchList, alpha: float, emit: Callable[[], None], beta: float | None = None
+) -> None:
+    """Emit what ``emit()`` does with a number for the alpha of the call, and for its beta, if there is one;
+    its scratch is free after it.
+    """
+    first, numbers = len(launches.entries), {ALPHA: alpha} if beta is None else {ALPHA: alpha, BETA: beta}
     with launches.temporary():
         emit()
     launches.entries[first:] = [
-        entry._replace(scalars=tuple(alpha if each == ALPHA else each for each in entry.scalars))
+        entry._replace(scalars=tuple(numbers.get(each, each) for each in entry.scalars))
         for entry in launches.entries[first:]
     ]
 

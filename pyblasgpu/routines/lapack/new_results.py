@@ -1,0 +1,187 @@
+"""Factorizations, solutions, inverses and determinants whose results are new: one launch list for each.
+
+Operands that are read are first and stay as they are; results follow, the largest one last. Info is an int32
+in the first four bytes of an element, 0 or the number, from 1, of a pivot that failed. Pivots count from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...operands import Operand
+from ...types import Region, Trans, Uplo
+from ..copies import emit_copy, emit_mirrored
+from ..launch_list import LaunchList, cached_launch_list
+from ..level3.gemm import emit_gemm
+from . import determinants, getrf, getri, getrs, potrf, potri, potrs
+
+__all__ = [
+    "cholesky",
+    "definite_inverse",
+    "definite_solution",
+    "determinant",
+    "downdated",
+    "factored_solution",
+    "lu",
+    "lu_inverse",
+    "lu_solution",
+    "signs",
+    "solution",
+]
+
+
+def _listed(
+    emit: Callable[..., None], inputs: tuple[Operand, ...], outputs: tuple[Operand, ...], *flags: object
+) -> LaunchList | None:
+    """Return the launch list of operands, run with alpha 1; None for no work."""
+    if outputs[-1].is_empty:
+        return None
+    return cached_launch_list(emit, (*inputs, *outputs), flags, len(inputs))
+
+
+def cholesky(a: Operand, info: Operand, factor: Operand, *, uplo: Uplo) -> LaunchList | None:
+    """Return the list of the factor of A, zeros beyond it."""
+    return _listed(_emit_cholesky, (a,), (info, factor), uplo, True)
+
+
+def _emit_cholesky(
+    launches: LaunchList, a: Operand, info: Operand, factor: Operand, uplo: Uplo, clean: bool
+) -> None:
+    emit_copy(launches, 1.0, a, factor, Region.of(uplo))
+    potrf.emit(launches, info, factor, uplo, clean)
+
+
+def definite_solution(
+    a: Operand, b: Operand, info: Operand, factor: Operand, x: Operand
+) -> LaunchList | None:
+    """Return the list of X of A X = B and the lower factor of A, beyond which is anything; where info is not
+    0, X is worth nothing.
+    """
+    return _listed(_emit_definite_solution, (a, b), (info, factor, x))
+
+
+def _emit_definite_solution(
+    launches: LaunchList, a: Operand, b: Operand, info: Operand, factor: Operand, x: Operand
+) -> None:
+    _emit_cholesky(launches, a, info, factor, Uplo.LOWER, False)
+    _emit_factored_solution(launches, factor, b, x, Uplo.LOWER)
+
+
+def factored_solution(c: Operand, b: Operand, x: Operand, *, uplo: Uplo) -> LaunchList | None:
+    """Return the list of X of A X = B from the Cholesky factor C."""
+    return _listed(_emit_factored_solution, (c, b), (x,), uplo)
+
+
+def _emit_factored_solution(launches: LaunchList, c: Operand, b: Operand, x: Operand, uplo: Uplo) -> None:
+    emit_copy(launches, 1.0, b, x)
+    potrs.emit(launches, c, x, uplo)
+
+
+def definite_inverse(c: Operand, inverse: Operand, *, uplo: Uplo, whole: bool = True) -> LaunchList | None:
+    """Return the list of the inverse from the Cholesky factor C; its lower triangle, unless it is `whole`."""
+    return _listed(_emit_definite_inverse, (c,), (inverse,), uplo, whole)
+
+
+def _emit_definite_inverse(
+    launches: LaunchList, c: Operand, inverse: Operand, uplo: Uplo, whole: bool
+) -> None:
+    info = launches.scratch(1, 1, inverse.batch)
+    emit_copy(launches, 1.0, c if uplo is Uplo.LOWER else c.T.conjugate(), inverse, Region.LOWER)
+    potri.emit(launches, info, inverse, Uplo.LOWER)
+    if whole:
+        emit_mirrored(launches, inverse, inverse, inverse.dtype.is_complex)
+
+
+def downdated(x: Operand, y: Operand, c: Operand) -> LaunchList | None:
+    """Return the list of all of the Hermitian C - X Y^H, of which the lower triangle of C is given."""
+    return _listed(_emit_downdated, (x, y), (c,))
+
+
+def _emit_downdated(launches: LaunchList, x: Operand, y: Operand, c: Operand) -> None:
+    emit_gemm(launches, -1.0, x, y.T.conjugate(), 1.0, c, Region.LOWER)
+    emit_mirrored(launches, c, c, c.dtype.is_complex)
+
+
+def lu(a: Operand, piv: Operand, info: Operand, factors: Operand) -> LaunchList | None:
+    """Return the list of the LU factors of A."""
+    return _listed(_emit_lu, (a,), (piv, info, factors))
+
+
+def _emit_lu(launches: LaunchList, a: Operand, piv: Operand, info: Operand, factors: Operand) -> None:
+    emit_copy(launches, 1.0, a, factors)
+    getrf.emit(launches, piv, info, factors)
+
+
+def lu_solution(
+    factors: Operand, piv: Operand, b: Operand, x: Operand, *, left: bool, adjoint: bool
+) -> LaunchList | None:
+    """Return the list of X of op(A) X = B, or X op(A) = B, from the LU factors of A, op maybe the adjoint."""
+    return _listed(_emit_lu_solution, (factors, piv, b), (x,), left, adjoint)
+
+
+def _emit_lu_solution(
+    launches: LaunchList, factors: Operand, piv: Operand, b: Operand, x: Operand, left: bool, adjoint: bool
+) -> None:
+    emit_copy(launches, 1.0, b, x)
+    if left:
+        getrs.emit(launches, piv, factors, x, Trans.CONJ if adjoint else Trans.NO)
+    elif adjoint:  # X A^H = B where conj(A) X^T = B^T
+        getrs.emit(launches, piv, factors.conjugate(), x.T, Trans.NO)
+    else:
+        getrs.emit(launches, piv, factors, x.T, Trans.TRANS)
+
+
+def solution(
+    a: Operand, b: Operand, piv: Operand, info: Operand, factors: Operand, x: Operand, *, left: bool
+) -> LaunchList | None:
+    """Return the list of the LU factors of A and X of A X = B, or X A = B, not finite where one failed."""
+    return _listed(_emit_solution, (a, b), (piv, info, factors, x), left)
+
+
+def _emit_solution(
+    launches: LaunchList,
+    a: Operand,
+    b: Operand,
+    piv: Operand,
+    info: Operand,
+    factors: Operand,
+    x: Operand,
+    left: bool,
+) -> None:
+    _emit_lu(launches, a, piv, info, factors)
+    _emit_lu_solution(launches, factors, piv, b, x, left, False)
+
+
+def lu_inverse(factors: Operand, piv: Operand, inverse: Operand) -> LaunchList | None:
+    """Return the list of the inverse of A from its LU factors."""
+    return _listed(_emit_lu_inverse, (factors, piv), (inverse,))
+
+
+def _emit_lu_inverse(launches: LaunchList, factors: Operand, piv: Operand, inverse: Operand) -> None:
+    info = launches.scratch(1, 1, inverse.batch)
+    emit_copy(launches, 1.0, factors, inverse)
+    getri.emit(launches, info, piv, inverse)
+
+
+def signs(a: Operand, piv: Operand, sign: Operand, logarithm: Operand, factors: Operand) -> LaunchList | None:
+    """Return the list of the LU factors of A, its determinant's sign and the logarithm of its modulus."""
+    return _listed(_emit_signs, (a,), (piv, sign, logarithm, factors))
+
+
+def _emit_signs(
+    launches: LaunchList, a: Operand, piv: Operand, sign: Operand, logarithm: Operand, factors: Operand
+) -> None:
+    _emit_lu(launches, a, piv, launches.scratch(1, 1, factors.batch), factors)
+    determinants.emit(launches, (piv, factors, sign, logarithm), products=False)
+
+
+def determinant(a: Operand, piv: Operand, result: Operand, factors: Operand) -> LaunchList | None:
+    """Return the list of the LU factors of A, and of its determinant, float64 or complex128."""
+    return _listed(_emit_determinant, (a,), (piv, result, factors))
+
+
+def _emit_determinant(
+    launches: LaunchList, a: Operand, piv: Operand, result: Operand, factors: Operand
+) -> None:
+    _emit_lu(launches, a, piv, launches.scratch(1, 1, factors.batch), factors)
+    determinants.emit(launches, (piv, factors, result, result), products=True)

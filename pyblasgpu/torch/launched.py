@@ -1,0 +1,209 @@
+"""Operators on plain tensors of a device, by one launch list each that is kept for tensors of these layouts.
+
+A repeated call allocates its outputs and enqueues the launches; nothing is checked but addresses. What it
+needs is in a row: how its launch list is made, and the order of the operands in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from ..dispatch.choose import generation
+from ..frontend.arrays.layouts import Layout, batches
+from ..frontend.arrays.pytorch import TORCH
+from ..frontend.calls.call_cache import CachedCall, find, keep
+from ..frontend.calls.lazy_routines import after_copy, launch_list_of, routine_module
+from ..frontend.engine_options import ambient_options
+from ..operators.row import CORE
+from ..types import DTYPES, INT32
+from .served import LETTERS
+
+if TYPE_CHECKING:
+    from .operators import Operator
+
+__all__ = ["Places", "enqueue", "launched", "listed", "of_level3"]
+
+#: Launches of a call, for ``(alpha, beta)`` and operands; see `CachedCall`.
+Prepare = Callable[[tuple[Any, ...], Any], Any]
+_NUMBERS, _FLAGS = (int, float), (bool, str, type(None))
+
+
+class Places(NamedTuple):
+    """The places of the arguments of a row's operator.
+
+    Attributes
+    ----------
+    names : tuple of str
+    tensors : tuple of int
+    flags : tuple of int
+        What is neither tensor nor number.
+    numbers : tuple of int
+        Those of alpha and beta, as far as it has them.
+    has_optional : bool
+        Whether a tensor may be None.
+    """
+
+    names: tuple[str, ...]
+    tensors: tuple[int, ...]
+    flags: tuple[int, ...]
+    numbers: tuple[int, ...]
+    has_optional: bool
+
+    @classmethod
+    def of(cls, arguments: Any) -> Places:
+        """Return the places of a schema's arguments."""
+        kinds = [str(argument.type) for argument in arguments]
+        tensors = tuple(i for i, kind in enumerate(kinds) if "Tensor" in kind)
+        numbers = tuple(i for i, kind in enumerate(kinds) if kind == "number")
+        flags = tuple(i for i in range(len(kinds)) if i not in tensors and i not in numbers)
+        names = tuple(argument.name for argument in arguments)
+        return cls(names, tensors, flags, numbers, any("Optional" in kind for kind in kinds))
+
+
+class _Kept(NamedTuple):
+    """A call that is kept.
+
+    Attributes
+    ----------
+    call : CachedCall
+    new : tuple
+        Sizes, strides, dtype and device of each output.
+    order : callable
+        Gives the addresses of the operands, of those of inputs and outputs.
+    spaced : tuple of int
+        Outputs that are the first of several integers each.
+    """
+
+    call: CachedCall
+    new: tuple[tuple[Any, Any, torch.dtype, torch.device], ...]
+    order: Callable[[list[int]], tuple[int, ...]]
+    spaced: tuple[int, ...]
+
+
+def launched(row: type[Operator], args: tuple[Any, ...]) -> Any:
+    """Return the outputs of an operator, of tensors on a device; None, nothing done, where no list serves."""
+    if getattr(row, "launches", None) is None or ambient_options() is not None:
+        return None
+    given, places = args if row.given is None else row.given(*args), row.places
+    inputs = [given[i] for i in places.tensors]
+    if places.has_optional:
+        inputs = [each for each in inputs if each is not None]
+    description = TORCH.read(inputs)
+    if description is None:
+        return None
+    facts, addresses = description
+    key = (row, *[given[i] for i in places.flags], *facts)
+    kept = find(key)
+    alpha, beta = 1, 0
+    if places.numbers:
+        alpha, *others = [given[i] for i in places.numbers]
+        beta = others[0] if others else 0
+        if type(alpha) not in _NUMBERS or type(beta) not in _NUMBERS or alpha == 0:
+            return None
+    if kept is None:
+        if not all(isinstance(given[i], _FLAGS) for i in places.flags):
+            return None  # the dispatcher refuses it
+        kept = _kept(row, given, inputs)
+        keep(key, kept)
+    if not kept:
+        return None
+    outputs = []
+    for size, stride, dtype, device in kept.new:
+        out = torch.empty_strided(size, stride, dtype=dtype, device=device)
+        outputs.append(out)
+        addresses.append(out.data_ptr())
+    call = kept.call
+    if not call.run_apart(kept.order(addresses), alpha, beta, TORCH.current_stream(call.device)):
+        return None
+    for i in kept.spaced:
+        outputs[i] = outputs[i].select(-1, 0).clone()
+    result = tuple(outputs) if len(outputs) > 1 else outputs[0]
+    if row.finish is not None:
+        row.finish(result, *given)
+    return result
+
+
+def enqueue(name: str, *arrays: Tensor) -> bool:
+    """Enqueue `new_results`' list of this name, of tensors that share no memory; False where none serves."""
+    description = TORCH.read(arrays)
+    if description is None or ambient_options() is not None:
+        return False
+    facts, addresses = description
+    key = ("enqueued", name, *facts)
+    call = find(key)
+    if call is None:
+        layouts = [_layout("", each) for each in arrays]
+        call = None if None in layouts else _call(tuple(layouts), listed(name))
+        keep(key, call or False)
+    return bool(call) and call.run_apart(addresses, 1, 0, TORCH.current_stream(call.device))
+
+
+def listed(name: str = "launch_list", module: str = "new_results", **flags: Any) -> Prepare:
+    """Return what makes a launch list of a routine of LAPACK's, for operands in its order."""
+    return lambda _, operands: getattr(routine_module(f"lapack.{module}"), name)(*operands, **flags)
+
+
+def of_level3(stem: str, factors: int, c: Any = None, **flags: Any) -> Prepare:
+    """Return the same for a routine of Level 3 with this many factors; where there is a `c`, it is copied."""
+
+    def prepare(scalars: tuple[Any, ...], operands: Any) -> Any:
+        alpha, beta = scalars
+        *read, out = operands
+        return launch_list_of(stem)(alpha, *read[:factors], *((beta,) if scales else ()), out, **flags)
+
+    scales = stem not in ("trmm", "trsm")
+    return prepare if c is None else after_copy(prepare)
+
+
+def _kept(row: type[Operator], args: tuple[Any, ...], inputs: Any) -> _Kept | bool:
+    """Return the call of a row, False where its operands are no single batch of matrices of one dtype."""
+    dtype, places = LETTERS.get(args[0].dtype), row.places
+    result = row.empty(*args)
+    outputs = list(result) if isinstance(result, tuple) else [result]
+    if dtype is None or not all(each.numel() for each in (*inputs, *outputs)):
+        return False
+    prepare = row.launches(*args)
+    if prepare is None:
+        return False
+    spaced, ints = [], DTYPES[dtype].itemsize // INT32.itemsize
+    for i, name in enumerate(row.returns):
+        if name == "info" and ints > 1 and outputs[i].numel() > 1:
+            outputs[i] = outputs[i].new_empty((*outputs[i].shape, ints))
+            spaced.append(i)
+    present = [places.names[i] for i in places.tensors if args[i] is not None]
+    names = [*present, *row.returns]
+    layouts = [_layout(*each) for each in zip(names, (*inputs, *outputs), strict=True)]
+    for i in spaced:  # an element each
+        layouts[len(present) + i] = _layout("info", result[i])._replace(dtype=DTYPES[dtype])
+    order = [names.index(name) for name in row.operands or names if name in names]
+    whole = tuple(layouts[i] for i in order)
+    written = [layouts[i].shape[:-2] for i in order if i >= len(present)]
+    if None in layouts or any(shape != whole[-1].shape[:-2] for shape in written):
+        return False
+    call = _call(whole, prepare)
+    if call is None:
+        return False
+    new = tuple((each.shape, each.stride(), each.dtype, each.device) for each in outputs)
+    return _Kept(call, new, itemgetter(*order), tuple(spaced))
+
+
+def _call(layouts: tuple[Layout, ...], prepare: Prepare) -> CachedCall | None:
+    """Return the call on operands of these layouts; None where they are no single batch."""
+    calls = list(batches(layouts))
+    return CachedCall(layouts, calls[0], prepare, generation) if len(calls) == 1 else None
+
+
+def _layout(name: str, x: Tensor) -> Layout | None:
+    """Return the layout of an operand, with rows and columns; None where no routine has its dtype."""
+    letter = LETTERS.get(x.dtype)
+    dtype = INT32 if x.dtype == torch.int32 else DTYPES[letter] if letter else None
+    if dtype is None:
+        return None
+    lacking = 2 - CORE.get(name, 2)
+    shape, strides = (*x.shape, *(1,) * lacking), (*x.stride(), *(1,) * lacking)
+    return Layout(x.data_ptr(), shape, strides, dtype, x.get_device(), x.is_conj())

@@ -1,0 +1,31 @@
+"""PyTorch's tensors in host memory as tensors of a device, whose kernels are stand-ins."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import fake_device
+import fake_kernels
+import torch
+
+from pyblasgpu.frontend.arrays import pytorch
+from pyblasgpu.frontend.calls import call_cache
+
+__all__ = ["install"]
+
+
+def install(monkeypatch: Any) -> Any:
+    """Have all tensors be on a device; return the stand-ins of its kernels."""
+    fake_device.install(monkeypatch)
+    kernels = fake_kernels.install_below(monkeypatch)
+    monkeypatch.setattr(torch.Tensor, "is_cuda", True, raising=False)
+    monkeypatch.setattr(torch.Tensor, "get_device", lambda _: 0, raising=False)
+    monkeypatch.setattr(call_cache, "_calls", {})
+    monkeypatch.setattr(pytorch, "torch_stream", lambda: lambda device: 0)
+    monkeypatch.setattr(pytorch._Torch, "empty_here", _empty)
+    monkeypatch.setattr(pytorch._Torch, "empty", _empty)
+    return kernels
+
+
+def _empty(self: Any, shape: Any, dtype: Any, device: int, stream: int) -> torch.Tensor:
+    return torch.empty(shape, dtype=getattr(torch, dtype.name))

@@ -1,0 +1,137 @@
+"""Operators on tensors of a device by kept launch lists: results, gradients, and the functions of a call."""
+
+from __future__ import annotations
+
+import cuda_tensors
+import pytest
+import torch
+from torch.autograd import gradcheck, gradgradcheck
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch_cases import CASES, random, spd
+
+from pyblasgpu.routines.lapack import reverse_potrf
+from pyblasgpu.torch import operators
+
+WITHOUT_LIST = ("interchanged", "qr", "eigh", "eigvalsh", "svd", "svdvals", "pinv")
+LISTED = {
+    name: case
+    for name, case in CASES.items()
+    if case.name not in WITHOUT_LIST and not any(type(arg) is complex for arg in case.args)
+}
+#: One case of each operator, of real matrices.
+REAL = {case.name: name for name, case in LISTED.items() if name.startswith("float64")}
+
+
+@pytest.fixture
+def lists(monkeypatch):
+    """Names of the operators whose launch lists serve calls, once for each call."""
+    served = []
+    launched = operators.launched
+
+    def noting(row, args):
+        outputs = launched(row, args)
+        if outputs is not None:
+            served.append(row.schema.partition("(")[0])
+        return outputs
+
+    monkeypatch.setattr(operators, "launched", noting)
+    return served
+
+
+@pytest.mark.parametrize("name", LISTED)
+def test_results_are_those_of_the_processor(name, lists, monkeypatch):
+    case = LISTED[name]
+    op = getattr(operators.TENSORS, case.name)
+    args = [arg.clone() if isinstance(arg, torch.Tensor) else arg for arg in case.args]
+    if case.name == "inv_quad_logdet_backward":
+        k, y, *weights = args
+        factor = torch.linalg.cholesky(k)
+        args = [k, y, factor, torch.cholesky_solve(y, factor), *weights]
+    expected = op(*args)
+    cuda_tensors.install(monkeypatch)
+    for _ in range(2):
+        found = op(*args)
+        pairs = zip(found, expected) if isinstance(found, tuple) else [(found, expected)]
+        for one, other in pairs:
+            if case.name == "inv_quad_logdet" and one.ndim > 1:  # what is beyond the factor is anything
+                one, other = one.tril(), other.tril()
+            torch.testing.assert_close(one, other)
+            assert one.stride() == other.stride()
+    assert lists == [case.name] * 2
+
+
+@pytest.mark.parametrize(
+    "name", ["cholesky_ex", "cholesky_solve", "inv_quad_logdet", "solve_ex", "slogdet", "trsm"]
+)
+def test_gradients_are_those_of_differences(name, lists, monkeypatch):
+    """Of first and of second order, without the dispatcher."""
+    case, op = LISTED[REAL[name]], getattr(operators.TENSORS, name)
+    function, tensors = case._replace(wrap=lambda _, *args: case.wrap(op, *args)).function()
+    inputs = [tensor.clone().requires_grad_() for tensor in tensors]
+    cuda_tensors.install(monkeypatch)
+    assert gradcheck(function, inputs)
+    assert gradgradcheck(function, inputs)
+    assert name in lists
+
+
+@pytest.mark.parametrize("upper", [False, True])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
+def test_the_reverse_mode_of_large_factors_goes_by_halves(dtype, upper, lists, monkeypatch):
+    monkeypatch.setattr(reverse_potrf, "LEAST", 8)
+    monkeypatch.setattr(reverse_potrf, "LEAF", 8)
+    factor = torch.linalg.cholesky(spd(dtype, 2, 21, 21), upper=upper)
+    grad = random(dtype, 2, 21, 21)
+    expected = operators.TENSORS.cholesky_backward(factor, grad, upper)
+    cuda_tensors.install(monkeypatch)
+    found = operators.TENSORS.cholesky_backward(factor, grad, upper)
+    torch.testing.assert_close(found, expected)
+    assert torch.equal(found, found.mH) and lists == ["cholesky_backward"]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_info_of_a_batch_is_contiguous(dtype, lists, monkeypatch):
+    a = spd(dtype, 3, 40, 40)
+    a[1, 7, 7] = -1
+    cuda_tensors.install(monkeypatch)
+    info = operators.TENSORS.cholesky_ex(a, False)[1]
+    assert info.dtype is torch.int32 and info.is_contiguous() and (info != 0).tolist() == [False, True, False]
+    assert lists == ["cholesky_ex"]
+
+
+def test_operands_that_are_no_batch_go_on_without_a_list(lists, monkeypatch):
+    a, b = spd(torch.float64, 2, 3, 3), random(torch.float64, 4, 2, 3, 1)
+    expected = torch.linalg.solve(a, b)
+    cuda_tensors.install(monkeypatch)
+    for _ in range(2):
+        torch.testing.assert_close(operators.TENSORS.solve_ex(a, b, True)[0], expected)  # a is factored once
+    assert not lists
+
+
+def test_modes_and_tangents_see_operators(lists, monkeypatch):
+    """What counts, maps, traces or differentiates forwards is not passed by."""
+    a = random(torch.float64, 3, 3)
+    cuda_tensors.install(monkeypatch)
+
+    def product(x):
+        return operators.TENSORS.gemm(x, x, None, 1, 0, None)
+
+    with Names() as names:
+        product(a)
+    assert names.found == ["pyblasgpu.gemm.default"]
+    _, tangent = torch.func.jvp(product, (a,), (torch.eye(3, dtype=a.dtype),))
+    torch.testing.assert_close(tangent, 2 * a)
+    torch.testing.assert_close(torch.vmap(product)(a.expand(2, 3, 3))[1], a @ a)
+    assert "pyblasgpu.gemm" in make_fx(product)(a).code
+
+
+class Names(TorchDispatchMode):
+    """The names of operators that are called in the block."""
+
+    def __init__(self):
+        super().__init__()
+        self.found = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.found.append(str(func))
+        return func(*args, **(kwargs or {}))
