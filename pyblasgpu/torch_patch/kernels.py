@@ -129,7 +129,7 @@ class _Gradient(_Replacing):
 
     def __call__(self, keyset: Any, *args: Any, **kwargs: Any) -> Any:
         patch = self._deciding()
-        if patch is not None:
+        if patch is not None and not _are_below(patch.thresholds[self._target.routine], args):
             is_recorded = _C.is_grad_enabled() and _C._any_requires_grad(*args)
             if is_recorded or forward_ad._current_level >= 0:
                 call = self._call(patch, args, kwargs)

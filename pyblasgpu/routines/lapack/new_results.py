@@ -14,6 +14,7 @@ from ..copies import emit_copy, emit_mirrored
 from ..launch_list import LaunchList, cached_launch_list
 from ..level3.gemm import emit_gemm
 from . import determinants, getrf, getri, getrs, potrf, potri, potrs
+from .factor_steps import emit_restore
 
 __all__ = [
     "cholesky",
@@ -85,9 +86,13 @@ def definite_inverse(c: Operand, inverse: Operand, *, uplo: Uplo, whole: bool = 
 def _emit_definite_inverse(
     launches: LaunchList, c: Operand, inverse: Operand, uplo: Uplo, whole: bool
 ) -> None:
-    info = launches.scratch(1, 1, inverse.batch)
-    emit_copy(launches, 1.0, c if uplo is Uplo.LOWER else c.T.conjugate(), inverse, Region.LOWER)
-    potri.emit(launches, info, inverse, Uplo.LOWER)
+    info, lower = launches.scratch(1, 1, inverse.batch), c if uplo is Uplo.LOWER else c.T.conjugate()
+    emit_copy(launches, 1.0, lower, inverse, Region.LOWER)
+    if lower.conj:
+        potri.emit(launches, info, inverse, Uplo.LOWER)
+    else:  # C itself is what stays where it is singular
+        potri.emit_inverse(launches, info, inverse)
+        emit_restore(launches, info, lower, inverse)
     if whole:
         emit_mirrored(launches, inverse, inverse, inverse.dtype.is_complex)
 

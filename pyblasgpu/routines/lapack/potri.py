@@ -8,7 +8,7 @@ from ..launch_list import LaunchList, cached_launch_list
 from . import lauum, trtri
 from .factor_steps import emit_readable, emit_unless_failed
 
-__all__ = ["emit", "launch_list"]
+__all__ = ["emit", "emit_inverse", "launch_list"]
 
 
 def launch_list(info: Operand, a: Operand, *, uplo: Uplo) -> LaunchList | None:
@@ -28,9 +28,14 @@ def launch_list(info: Operand, a: Operand, *, uplo: Uplo) -> LaunchList | None:
 def emit(launches: LaunchList, info: Operand, a: Operand, uplo: Uplo) -> None:
     """Emit the whole call; where info is not 0, the factor stays."""
     lower = a if uplo is Uplo.LOWER else a.T
+    emit_unless_failed(launches, info, a, lambda: emit_inverse(launches, info, lower))
+
+
+def emit_inverse(launches: LaunchList, info: Operand, lower: Operand) -> None:
+    """Emit the inverse from a lower factor; where info is not 0, the triangle is worth nothing."""
 
     def invert(readable: Operand) -> None:
         trtri.emit_lower(launches, info, readable, Diag.NON_UNIT)
         lauum.emit_lower(launches, readable)
 
-    emit_unless_failed(launches, info, a, lambda: emit_readable(launches, lower, invert))
+    emit_readable(launches, lower, invert)
