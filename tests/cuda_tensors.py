@@ -20,10 +20,10 @@ def install(monkeypatch: Any) -> Any:
     kernels = fake_kernels.install_below(monkeypatch)
     monkeypatch.setattr(torch.Tensor, "is_cuda", True, raising=False)
     monkeypatch.setattr(torch.Tensor, "get_device", lambda _: 0, raising=False)
-    monkeypatch.setattr(call_cache, "_calls", {})
+    call_cache.clear()
     monkeypatch.setattr(pytorch, "torch_stream", lambda: lambda device: 0)
-    monkeypatch.setattr(pytorch._Torch, "empty_here", _empty)
-    monkeypatch.setattr(pytorch._Torch, "empty", _empty)
+    for name in ("empty", "empty_here"):
+        monkeypatch.setattr(type(pytorch.TORCH), name, _empty)
     return kernels
 
 

@@ -6,9 +6,9 @@ needs is in a row: how its launch list is made, and the order of the operands in
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,9 +22,6 @@ from ..frontend.engine_options import ambient_options
 from ..operators.row import CORE
 from ..types import DTYPES, INT32
 from .served import LETTERS
-
-if TYPE_CHECKING:
-    from .operators import Operator
 
 __all__ = ["Places", "enqueue", "launched", "listed", "of_level3"]
 
@@ -41,9 +38,9 @@ class Places(NamedTuple):
     names : tuple of str
     tensors : tuple of int
     flags : tuple of int
-        What is neither tensor nor number.
+        Arguments that are neither tensors nor numbers.
     numbers : tuple of int
-        Those of alpha and beta, as far as it has them.
+        Alpha and beta, as far as it has them.
     has_optional : bool
         Whether a tensor may be None.
     """
@@ -85,14 +82,16 @@ class _Kept(NamedTuple):
     spaced: tuple[int, ...]
 
 
-def launched(row: type[Operator], args: tuple[Any, ...]) -> Any:
-    """Return the outputs of an operator, of tensors on a device; None, nothing done, where no list serves."""
+def launched(row: Any, args: tuple[Any, ...]) -> Any:
+    """Return the outputs of an operator by its row, see `operators.Operator`, of tensors on a device; None,
+    nothing done, where no list serves.
+    """
     if getattr(row, "launches", None) is None or ambient_options() is not None:
         return None
     given, places = args if row.given is None else row.given(*args), row.places
-    inputs = [given[i] for i in places.tensors]
+    inputs = tuple([given[i] for i in places.tensors])
     if places.has_optional:
-        inputs = [each for each in inputs if each is not None]
+        inputs = tuple([each for each in inputs if each is not None])
     description = TORCH.read(inputs)
     if description is None:
         return None
@@ -137,8 +136,8 @@ def enqueue(name: str, *arrays: Tensor) -> bool:
     key = ("enqueued", name, *facts)
     call = find(key)
     if call is None:
-        layouts = [_layout("", each) for each in arrays]
-        call = None if None in layouts else _call(tuple(layouts), listed(name))
+        layouts = _layouts([""] * len(arrays), arrays)
+        call = layouts and _call(tuple(layouts), listed(name))
         keep(key, call or False)
     return bool(call) and call.run_apart(addresses, 1, 0, TORCH.current_stream(call.device))
 
@@ -160,32 +159,31 @@ def of_level3(stem: str, factors: int, c: Any = None, **flags: Any) -> Prepare:
     return prepare if c is None else after_copy(prepare)
 
 
-def _kept(row: type[Operator], args: tuple[Any, ...], inputs: Any) -> _Kept | bool:
+def _kept(row: Any, args: tuple[Any, ...], inputs: Any) -> _Kept | bool:
     """Return the call of a row, False where its operands are no single batch of matrices of one dtype."""
     dtype, places = LETTERS.get(args[0].dtype), row.places
     result = row.empty(*args)
     outputs = list(result) if isinstance(result, tuple) else [result]
     if dtype is None or not all(each.numel() for each in (*inputs, *outputs)):
         return False
-    prepare = row.launches(*args)
+    prepare = row.launches(*args) if row.launches else None
     if prepare is None:
+        return False
+    present = [places.names[i] for i in places.tensors if args[i] is not None]
+    names = [*present, *row.returns]
+    layouts = _layouts(names, (*inputs, *outputs))
+    if layouts is None:
         return False
     spaced, ints = [], DTYPES[dtype].itemsize // INT32.itemsize
     for i, name in enumerate(row.returns):
-        if name == "info" and ints > 1 and outputs[i].numel() > 1:
+        if name == "info" and ints > 1 and outputs[i].numel() > 1:  # routines leave one in each element
             outputs[i] = outputs[i].new_empty((*outputs[i].shape, ints))
+            layouts[len(present) + i] = layouts[len(present) + i]._replace(dtype=DTYPES[dtype])
             spaced.append(i)
-    present = [places.names[i] for i in places.tensors if args[i] is not None]
-    names = [*present, *row.returns]
-    layouts = [_layout(*each) for each in zip(names, (*inputs, *outputs), strict=True)]
-    for i in spaced:  # an element each
-        layouts[len(present) + i] = _layout("info", result[i])._replace(dtype=DTYPES[dtype])
     order = [names.index(name) for name in row.operands or names if name in names]
     whole = tuple(layouts[i] for i in order)
     written = [layouts[i].shape[:-2] for i in order if i >= len(present)]
-    if None in layouts or any(shape != whole[-1].shape[:-2] for shape in written):
-        return False
-    call = _call(whole, prepare)
+    call = None if any(shape != whole[-1].shape[:-2] for shape in written) else _call(whole, prepare)
     if call is None:
         return False
     new = tuple((each.shape, each.stride(), each.dtype, each.device) for each in outputs)
@@ -198,12 +196,15 @@ def _call(layouts: tuple[Layout, ...], prepare: Prepare) -> CachedCall | None:
     return CachedCall(layouts, calls[0], prepare, generation) if len(calls) == 1 else None
 
 
-def _layout(name: str, x: Tensor) -> Layout | None:
-    """Return the layout of an operand, with rows and columns; None where no routine has its dtype."""
-    letter = LETTERS.get(x.dtype)
-    dtype = INT32 if x.dtype == torch.int32 else DTYPES[letter] if letter else None
-    if dtype is None:
-        return None
-    lacking = 2 - CORE.get(name, 2)
-    shape, strides = (*x.shape, *(1,) * lacking), (*x.stride(), *(1,) * lacking)
-    return Layout(x.data_ptr(), shape, strides, dtype, x.get_device(), x.is_conj())
+def _layouts(names: Sequence[str], tensors: Sequence[Tensor]) -> list[Layout] | None:
+    """Return the layouts of operands, with rows and columns; None where no routine has a dtype."""
+    found = []
+    for name, x in zip(names, tensors, strict=True):
+        letter = LETTERS.get(x.dtype)
+        dtype = INT32 if x.dtype == torch.int32 else DTYPES[letter] if letter else None
+        if dtype is None:
+            return None
+        ones = (1,) * (2 - CORE.get(name, 2))
+        shape, strides = (*x.shape, *ones), (*x.stride(), *ones)
+        found.append(Layout(x.data_ptr(), shape, strides, dtype, x.get_device(), x.is_conj()))
+    return found

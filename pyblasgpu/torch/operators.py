@@ -102,10 +102,10 @@ def _direct(op: Any, row: type[Operator], function: Any) -> Callable[..., Any]:
     is_recording, wants_gradient = _C.is_grad_enabled, _C._any_requires_grad
 
     def direct(*args: Any) -> Any:
-        if is_traced() or not args[0].is_cuda or _is_watched():
+        if is_traced() or type(args[0]) not in _TYPES or not args[0].is_cuda or _is_watched():
             return op(*args)
         if not is_recording() or not wants_gradient(*args):
-            outputs = launched(row, args) if type(args[0]) in _TYPES else None
+            outputs = launched(row, args)
             return op(*args) if outputs is None else outputs
         are_plain = all(args[i] is None or type(args[i]) in _TYPES for i in row.places.tensors)
         if are_plain and not _C._dispatch_tls_is_dispatch_key_excluded(_C.DispatchKey.AutogradCUDA):
@@ -157,7 +157,10 @@ def _recorded(op: Any, row: type[Operator]) -> Any:
     after, below = _C._after_autograd_keyset, _C._after_ADInplaceOrView_keyset
 
     def forward(ctx: Any, keyset: Any, *args: Any) -> Any:
-        result = computed(row, *args) if keyset is None else dispatched(keyset, *args)
+        result = launched(row, args) if keyset is None else dispatched(keyset, *args)
+        if result is None:
+            with _C._AutoDispatchBelowAutograd():
+                result = op(*args)
         values = (*args, *result) if isinstance(result, tuple) else (*args, result)
         kept = [values[i] for i in saved]
         ctx.others = [args[i] for i in others]

@@ -99,9 +99,11 @@ def test_info_of_a_batch_is_contiguous(dtype, lists, monkeypatch):
     assert lists == ["cholesky_ex"]
 
 
-def test_operands_that_are_no_batch_go_on_without_a_list(lists, monkeypatch):
-    a, b = spd(torch.float64, 2, 3, 3), random(torch.float64, 4, 2, 3, 1)
+@pytest.mark.parametrize("is_recorded", [False, True])
+def test_operands_that_are_no_batch_go_on_without_a_list(is_recorded, lists, monkeypatch):
+    a, b = spd(torch.complex128, 2, 3, 3).conj(), random(torch.complex128, 4, 2, 3, 1)
     expected = torch.linalg.solve(a, b)
+    a.requires_grad_(is_recorded)
     cuda_tensors.install(monkeypatch)
     for _ in range(2):
         torch.testing.assert_close(operators.TENSORS.solve_ex(a, b, True)[0], expected)  # a is factored once
