@@ -1,6 +1,6 @@
 """GEMM, TRMM and TRSM on one core of the processor: Numba's kernels beside SciPy's BLAS.
 
-``python -m benchmarks.cpu [--dtype s,d] [--sizes 256,512] [--out FOLDER]``
+``python -m benchmarks.cpu [--letters sd] [--sizes 256 512] [--layouts nn tn] [--out FOLDER]``
 
 A time is the shortest of several in the thread's own seconds, so that other processes do not count, but for
 what they take of caches and memory. SciPy's BLAS is held to one thread by threadpoolctl.
@@ -27,28 +27,38 @@ from pyblasgpu.testing.reference import reals
 from pyblasgpu.tuning.cpu_search import measured_peak, seconds_of
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
+ROUTINES, LAYOUTS = ("gemm", "trmm", "trsm"), ("nn", "nt", "tn", "tt")
+
 
 def rows(options: Namespace) -> Rows:
     """GFLOP/s of both."""
     for letter in options.letters:
         dtype, peak = DTYPES[letter], measured_peak(letter, current())
-        for name in ("gemm", "trmm", "trsm"):
+        for name, layout in _cases(options):
             for n in options.sizes:
-                row = {"dtype": letter, "routine": name, "n": n, "peak": peak}
+                row = {"dtype": letter, "routine": name, "layout": layout, "n": n, "peak": peak}
                 flops = dtype.flops_per_fma * n**3 // (1 if name == "gemm" else 2)
                 for what, host in (("numba", numba_cpu), ("scipy", cpu)):
-                    run = _call(host, letter, name, n)
+                    run = _call(host, letter, name, layout, n)
                     run()
                     row[what] = round(flops / seconds_of(run, options.repeats) / 1e9, 2)
                 yield row
 
 
-def _call(host: Any, letter: str, name: str, n: int) -> Callable[[], None]:
+def _cases(options: Namespace) -> Iterator[tuple[str, str]]:
+    """Routines; of GEMM the four operations of Matsumoto's Table 3."""
+    for name in options.routines:
+        for layout in options.layouts if name == "gemm" else ("nn",):
+            yield name, layout
+
+
+def _call(host: Any, letter: str, name: str, layout: str, n: int) -> Callable[[], None]:
     dtype, rng = DTYPES[letter], np.random.default_rng(n)
     a, b = (np.asfortranarray(reals(rng, (n, n), dtype)) for _ in range(2))
     if name == "gemm":
         c = np.zeros_like(a)
-        return lambda: host.gemm(1, a, b, 0, c, Trans.NO, Trans.NO)
+        trans = [Trans.TRANS if each == "t" else Trans.NO for each in layout]
+        return lambda: host.gemm(1, a, b, 0, c, *trans)
     a = np.asfortranarray(np.tril(a) / n + np.eye(n, dtype=dtype.name))  # repeated, it stays finite
     return lambda: getattr(host, name)(1, a, b, Side.LEFT, Uplo.LOWER, Trans.NO, Diag.NON_UNIT)
 
@@ -62,7 +72,7 @@ def facts(options: Namespace) -> Row:
 def summary(rows: list[Row], options: Namespace) -> Iterator[Any]:
     lines = (
         (
-            r["dtype"] + r["routine"],
+            f"{r['dtype']}{r['routine']} {r['layout']}",
             r["n"],
             r["numba"],
             r["numba"] / r["peak"],
@@ -81,6 +91,8 @@ STUDY = Study(
     rows,
     {
         "letters": "sdcz",
+        "routines": Option(ROUTINES, ROUTINES),
+        "layouts": Option(LAYOUTS, LAYOUTS),
         "sizes": (128, 256, 512, 1024, 2048),
         "repeats": Option(7, kind=parse_count, help="runs, of which the shortest counts (%(default)s)"),
     },

@@ -1,7 +1,8 @@
 """Write the tables and figures of the papers' pages from the results of studies and of benchmarks.
 
-``python docs/make_papers.py`` after new results; the figures need Matplotlib. Markers of a page surround the
-tables of one script of `tuning/papers`, or of a table of `paper_tables`, of all devices that have results.
+``python docs/make_papers.py [FOLDER]`` after new results; the figures need Matplotlib. Results of studies in
+the folder are added first: their rows take the place of those of the same cases. Markers of a page surround
+the tables of one script of `tuning/papers`, or of a table of `paper_tables`, of all devices with results.
 """
 
 from __future__ import annotations
@@ -42,6 +43,8 @@ STUDIES = {
 }
 #: Figures of which others show the same.
 LEFT_OUT = re.compile(r"atlas|plasma|steinsland_.*_tn|steinsland_[cz].*")
+#: Names of the facts that tell rows of a study apart.
+CASE = ("routine", "dtype", "layout", "figure", "who", "algorithm", "raster", "extents", "n")
 MARKED = re.compile(r"(<!-- docs/make_papers\.py: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 
@@ -88,8 +91,37 @@ def _figures(study: Study, recorded: list[dict[str, Any]]) -> list[Any]:
     return [figure for figure in shown if any(figure.curves.values())]
 
 
-def main() -> int:
+def case_of(row: dict[str, Any]) -> tuple[tuple[str, str], ...]:
+    """What a row is of, not what was measured."""
+    return tuple((name, str(row[name])) for name in CASE if name in row)
+
+
+def joined(before: dict[str, Any], made: dict[str, Any]) -> dict[str, Any]:
+    """A newer run of a study with the rows of an older one that it lacks; each of these names its commit."""
+    merged = dict(made)
+    for name, rows in before.items():
+        if isinstance(rows, list):
+            newer = made.get(name, [])
+            cases = {case_of(row) for row in newer}
+            kept = [{"commit": before["commit"], **row} for row in rows if case_of(row) not in cases]
+            merged[name] = [*kept, *newer]
+    return merged
+
+
+def add(folder: Path) -> None:
+    """Add the results of studies in a folder to those of their devices."""
+    for made in (json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))):
+        if made.get("paper") in STUDIES:
+            path = RESULTS / made["device"].lower().replace(" ", "_") / f"{made['paper']}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            merged = joined(json.loads(path.read_text()), made) if path.exists() else made
+            path.write_text(json.dumps(merged, indent=1) + "\n")
+
+
+def main(arguments: list[str]) -> int:
     """Write pages and figures; returns the exit code."""
+    for folder in arguments:
+        add(Path(folder))
     for path in sorted(PAGES.glob("*.md")):
         path.write_text(page(path.read_text(encoding="utf-8")), encoding="utf-8")
     IMAGES.mkdir(parents=True, exist_ok=True)
@@ -100,4 +132,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

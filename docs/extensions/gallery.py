@@ -25,7 +25,7 @@ GROUPS = {
     "Arrays, streams and graphs": ("cupy_views", "torch_stream", "plan_in_graph"),
     "SciPy's names": ("scipy_dropin", "scipy_program"),
     "PyTorch and JAX": ("torch_gaussian_process", "jax_gaussian_process"),
-    "Linear algebra": ("gaussian_process", "whitening", "kalman_update", "batched_solves"),
+    "Linear algebra": ("gaussian_process", "whitening", "kalman_update", "reconstructor", "batched_solves"),
     "Several processes": ("dask_cluster",),
     "Kernels": ("tune_and_explain", "write_a_kernel"),
 }

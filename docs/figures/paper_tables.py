@@ -112,11 +112,17 @@ def processor() -> Iterator[str]:
     """The kernels of processors: shares of the peak, and ratios to OpenBLAS."""
     for path in sorted(STUDIES.glob("*/cpu.json")):
         results = json.loads(path.read_text())["results"]
-        cells = {(row["dtype"] + row["routine"], row["n"]): row for row in results}
+        cells = {(f"{row['dtype']}{row['routine']}{_operation(row)}", row["n"]): row for row in results}
         calls, orders = (list(dict.fromkeys(key[at] for key in cells)) for at in (0, 1))
-        rows = ([call, *(_share(cells[call, n]) for n in orders)] for call in calls)
+        rows = (
+            [call, *(_share(cells[call, n]) if (call, n) in cells else "" for n in orders)] for call in calls
+        )
         yield from ("", *markdown_rows(("routine", *(f"n = {n}" for n in orders)), rows))
     yield ""
+
+
+def _operation(row: dict[str, Any]) -> str:
+    return f" {row['layout'].upper()}" if row.get("layout", "nn") != "nn" else ""
 
 
 def _share(row: dict[str, Any]) -> str:
@@ -140,6 +146,33 @@ def block_lu() -> Iterator[str]:
     ]
     heads = "order | BS | card | ms, our products | cuBLAS's | TFLOP/s, our products | cuBLAS's | measured at"
     yield from ("", *markdown_rows(heads.split(" | "), rows), "")
+
+
+def variants() -> Iterator[str]:
+    """Each variant of TRMM, TRSM and SYMM beside the GEMM of as many operations of the same run."""
+    for path in sorted(BENCHMARKS.glob("*/*-variants.json")):
+        run = json.loads(path.read_text())
+        cells = {
+            (row["dtype"], row["routine"], row["variant"], row["n"]): row["tflops"] for row in run["results"]
+        }
+        columns = list(dict.fromkeys((letter, n) for letter, _, _, n in cells))
+        calls = dict.fromkeys((routine, variant) for _, routine, variant, _ in cells if routine != "gemm")
+        rows = [
+            [routine.upper(), variant, *(_beside_gemm(cells, routine, variant, *each) for each in columns)]
+            for routine, variant in calls
+        ]
+        gemm = (f"{cells[letter, 'gemm', 'NN', n]:.1f}" for letter, n in columns)
+        yield from ("", f"TFLOP/s, and of GEMM's, {run['device']}, at {short_commit(run['commit'])}:", "")
+        heads = (f"{letter} {n}" for letter, n in columns)
+        yield from markdown_rows(("", "variant", *heads), [["GEMM", "NN", *gemm], *rows])
+    yield ""
+
+
+def _beside_gemm(
+    cells: dict[tuple[str, str, str, int], float], routine: str, variant: str, letter: str, n: int
+) -> str:
+    rate = cells.get((letter, routine, variant, n))
+    return "" if rate is None else f"{rate:.1f} ({rate / cells[letter, 'gemm', 'NN', n]:.0%})"
 
 
 def _recorded() -> list[dict[str, Any]]:
@@ -173,6 +206,7 @@ FILES = {
     "rasters": rasters,
     "processor": processor,
     "li_lu": block_lu,
+    "variants": variants,
     "recorded_trsm": recorded_trsm,
     "recorded_trmm": recorded_trmm,
 }

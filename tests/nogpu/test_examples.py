@@ -28,6 +28,7 @@ LAST_LINE = {
     "torch_gaussian_process": ("a Gaussian process of 300 points",) * 2,
     "torch_stream": ("solved 500 x 500 in place", "solved 500 x 500 in place"),
     "plan_in_graph": ("a graph of two plans was replayed", "skipped: a plan needs a GPU"),
+    "reconstructor": ("a reconstructor of 4000", "a reconstructor of 400"),
     "scipy_dropin": ("a Cholesky factorization of order 300", "a Cholesky factorization of order 300"),
     "tune_and_explain": ("", "skipped the rest: tuning needs a GPU"),
     "write_a_kernel": ("dgmm of 45 x 13 in the simulator", "dgmm of 45 x 13 in the simulator"),

@@ -84,6 +84,11 @@ def test_the_variants_of_a_type_are_timed_and_the_fastest_wins(runs):
     assert result["tflops"] == sorted(result["tflops"], reverse=True)
     assert result["winner"]["BLK_K"] != 16 and set(result["curve"]) == {"256", "512"}
     assert result["vendor"] == {}  # there is none
+    assert next(iter(result["tiles"].values())) == max(result["tiles"].values()) == result["tflops"][0]
+    assert "32×32" in result["tiles"] and {*result["low_rank"]} == {"64", "32"}
+    assert all(low["tuned"] >= low["default"] for low in result["low_rank"].values())
+    shown = kurzak_timed.low_table([result, {}], "a card")
+    assert shown.row_count == 1 and "%" in next(iter(shown.columns[3].cells))
     none_timed = {key: result[key] for key in ("dtype", "layout", "variants", "size")} | {"tflops": []}
     assert kurzak_timed.table([result, none_timed], "a card").row_count == 2
 

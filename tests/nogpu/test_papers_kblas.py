@@ -63,6 +63,10 @@ def test_the_algorithms(n, dtype, monkeypatch):
     kblas_figure9.potri(PARTS, inverse)
     np.testing.assert_allclose(np.tril(inverse), np.tril(np.linalg.inv(a)), atol=1e-12)
 
+    whole = np.tril(a)
+    kblas_figure9.inverse(PARTS, whole)
+    np.testing.assert_allclose(np.tril(whole), np.tril(np.linalg.inv(a)), atol=1e-12)
+
     solution = b.copy()
     kblas_figure9.potrs(PARTS, factor, solution)
     np.testing.assert_allclose(a @ solution, b, atol=1e-10)

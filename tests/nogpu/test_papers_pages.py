@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
@@ -45,3 +46,56 @@ def test_a_table_becomes_markdown(papers):
     table = Table("n", "rate")
     table.add_row("1", "2.0")
     assert list(papers.markdown(table)) == ["| n | rate |", "|---|---|", "| 1 | 2.0 |"]
+
+
+def rates(**of_case):
+    return [
+        {"dtype": x, "routine": "inverse", "n": 64, "ours": rate, "cublas": 1.0}
+        for x, rate in of_case.items()
+    ]
+
+
+def test_new_results_take_the_place_of_those_of_the_same_cases(papers, tmp_path, monkeypatch):
+    """Rows that stay name their commit; what is of no study is left alone."""
+    monkeypatch.setattr(papers, "RESULTS", tmp_path / "results")
+    facts = {"paper": "kblas_figure9", "device": "A card", "date": "2026-01-01"}
+    for commit, results in (("aaa", rates(s=1.0, d=2.0)), ("bbb", rates(d=3.0, z=4.0))):
+        (tmp_path / "kblas_figure9.json").write_text(
+            json.dumps({**facts, "commit": commit, "results": results})
+        )
+        (tmp_path / "bench.json").write_text('{"device": "A card"}')
+        papers.add(tmp_path)
+    (path,) = (tmp_path / "results" / "a_card").glob("*.json")
+    made = json.loads(path.read_text())
+    assert [(row["dtype"], row["ours"], row.get("commit")) for row in made["results"]] == [
+        ("s", 1.0, "aaa"),
+        ("d", 3.0, None),
+        ("z", 4.0, None),
+    ]
+    assert [part["commit"] for part in papers.by_commit(made)] == ["aaa", "bbb"]
+
+
+def test_variants_beside_gemm(papers, tmp_path, monkeypatch):
+    tables = sys.modules["paper_tables"]
+    monkeypatch.setattr(tables, "BENCHMARKS", tmp_path)
+    (tmp_path / "a-card").mkdir()
+    row = {"dtype": "d", "n": 64, "variant": "NN", "routine": "gemm", "tflops": 10.0}
+    others = [
+        {**row, "routine": "trsm", "variant": x, "tflops": rate} for x, rate in (("LL", 8.0), ("RU", 9.0))
+    ]
+    run = {"device": "A card", "commit": "abcdef0123+", "results": [row, *others]}
+    (tmp_path / "a-card" / "2026-01-01-abcdef0-variants.json").write_text(json.dumps(run))
+    lines = list(papers.lines_of("variants"))
+    assert "| TRSM | LL | 8.0 (80%) |" in lines and "| GEMM | NN | 10.0 |" in lines
+    assert any("abcdef0+" in line for line in lines)
+
+
+def test_operations_of_the_processor(papers, tmp_path, monkeypatch):
+    tables = sys.modules["paper_tables"]
+    monkeypatch.setattr(tables, "STUDIES", tmp_path)
+    (tmp_path / "a_cpu").mkdir()
+    row = {"dtype": "d", "routine": "gemm", "n": 64, "peak": 4.0, "numba": 2.0, "scipy": 1.0}
+    results = [row, {**row, "layout": "nn", "n": 128}, {**row, "layout": "tn", "numba": 3.0}]
+    (tmp_path / "a_cpu" / "cpu.json").write_text(json.dumps({"results": results}))
+    lines = list(papers.lines_of("processor"))
+    assert "| dgemm | 0.50, 2.00 | 0.50, 2.00 |" in lines and "| dgemm TN | 0.75, 3.00 |  |" in lines

@@ -1,11 +1,12 @@
-"""KBLAS's Figure 9: POTRI, POTRS and POSV by one blocked code, with our TRMM and TRSM and with cuBLAS's.
+"""KBLAS's Figure 9 and its application by one blocked code, with our TRMM and TRSM and with cuBLAS's.
 
 ``python tuning/papers/kblas_figure9.py [--dtype s,d] [--sizes 1024,2048] [--seconds 2m] [--out FOLDER]``
 
 Charara, Ltaief and Keyes (*Redesigning triangular dense matrix computations on GPUs*, Euro-Par 2016) put
 their recursive TRMM and TRSM under MAGMA's algorithms, and changed nothing else. So does this script: the
 blocked algorithms are LAPACK's, diagonal blocks and rank-k updates are ours in both columns, and the
-triangular routines alone differ. It prints rates and their ratio over n, with n right-hand sides.
+triangular routines alone differ. It prints rates and their ratio over n, with n right-hand sides: of POTRI,
+POTRS and POSV, and of the inverse of a covariance, as the paper's tomographic reconstructor needs it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tuning.papers.device_time import device_seconds
 from tuning.papers.experiment import Experiment, Rows
 from tuning.papers.study import Figure, Study, add_options, names_in, run_study
 
-__all__ = ["Parts", "ROUTINES", "STUDY", "main", "posv", "potri", "potrs", "rows"]
+__all__ = ["Parts", "ROUTINES", "STUDY", "inverse", "main", "posv", "potri", "potrs", "rows"]
 
 BLK = 256  # rows of the diagonal blocks
 
@@ -121,12 +122,20 @@ def potri(parts: Parts, a: Any) -> None:
     lauum(parts, a)
 
 
+def inverse(parts: Parts, a: Any) -> None:
+    """The inverse of a definite matrix in place: of a covariance, the paper's application."""
+    potrf(parts, a)
+    potri(parts, a)
+
+
 #: Each with its operations, in thirds of n^3.
 ROUTINES: dict[str, tuple[Callable[..., None], int]] = {
     "potri": (potri, 2),
     "potrs": (potrs, 6),
     "posv": (posv, 7),
+    "inverse": (inverse, 3),
 }
+ALONE = ("potri", "inverse")  # have no right-hand sides
 
 
 def parts_on_device(triangular: Callable[[str], Callable[..., None]]) -> Parts:
@@ -178,7 +187,7 @@ def problem(routine: str, letter: str, n: int) -> list[Any]:
     a = cupy.random.default_rng(n).random((n, n), cupy.float64) - 0.5
     a.ravel()[:: n + 1] = n
     matrices = [cupy.asfortranarray((a / n).astype(DTYPES[letter].name))]
-    return matrices if routine == "potri" else [*matrices, cupy.ones((n, n), matrices[0].dtype, order="F")]
+    return matrices if routine in ALONE else [*matrices, cupy.ones((n, n), matrices[0].dtype, order="F")]
 
 
 def rate(routine: str, letter: str, n: int, triangular: Callable[[str], Callable[..., None]]) -> float:
@@ -189,11 +198,11 @@ def rate(routine: str, letter: str, n: int, triangular: Callable[[str], Callable
     return round(work / device_seconds(call, problem(routine, letter, n)) / 1e12, 3)
 
 
-def rows(run: Experiment, letter: str, sizes: Sequence[int]) -> Rows:
-    """Rates and ratios of all routines, as far as time goes."""
+def rows(run: Experiment, letter: str, sizes: Sequence[int], routines: Sequence[str]) -> Rows:
+    """Rates and ratios of the routines, as far as time goes."""
     found: Rows = []
     for n in sizes:
-        for routine in ROUTINES:
+        for routine in routines:
             row: dict[str, Any] = {"dtype": letter, "routine": routine, "n": n}
             for name, triangular in (("ours", ours), ("cublas", theirs)):
                 job = Job(routine, letter, "any", vendor=name == "cublas")
@@ -205,7 +214,9 @@ def rows(run: Experiment, letter: str, sizes: Sequence[int]) -> Rows:
 
 def _collect(run: Experiment, options: argparse.Namespace) -> dict[str, Any]:
     letters = run.in_turn(options.dtype)
-    return {"results": [row for letter in letters for row in rows(run, letter, options.sizes)]}
+    return {
+        "results": [row for letter in letters for row in rows(run, letter, options.sizes, options.routine)]
+    }
 
 
 def _tables(made: dict[str, Any], options: argparse.Namespace) -> list[Table]:
@@ -234,6 +245,7 @@ def _figures(made: dict[str, Any], options: argparse.Namespace) -> list[Figure]:
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--dtype", default=["s", "d"], type=names_in(DTYPES), help="(s,d)")
+    parser.add_argument("--routine", default=list(ROUTINES), type=names_in(ROUTINES), help="(all)")
     parser.add_argument("--sizes", default="1024,2048,4096,8192", type=parse_sizes, help="(%(default)s)")
     add_options(parser, "5m")
     return parser.parse_args(arguments)

@@ -7,7 +7,8 @@ skewed by one element, all loops but the outermost unrolled; each with plain loa
 read-only path, which stands for textures. The space is that of Algorithms 2 and 3 on the
 paper's card (``--space fermi``) or on any other, under the guidelines of Table 1. It writes Table 2 (the
 winners, beside the vendor and the peak), Figure 5 (variants of each type), the spread between slowest and
-fastest, and Figure 6 (the winners over n).
+fastest, Figure 6 (the winners over n), and section 8: the best kernel of each tile, as a small one gives more
+parallelism, and at k = 64 and 32 the winner beside the best of these.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from pyblasgpu.options import parse_count, parse_sizes
 from pyblasgpu.terminal import guarded
 from pyblasgpu.tuning.prune import Guidelines
 from pyblasgpu.types import DTYPES
-from tuning.papers.experiment import Experiment, Kernel, Rows, share_of_peak
+from tuning.papers.experiment import Experiment, Extents, Kernel, Measured, Rows, share_of_peak
 from tuning.papers.kurzak import LAYOUTS, TABLE_1, CodeVariant, variants, winner_of_table_2
 from tuning.papers.study import Figure, Study, add_options, interleaved, names_in, run_study
 
@@ -43,6 +44,7 @@ __all__ = ["GUIDELINES", "STUDY", "config_of", "experiment", "main", "space", "t
 GUIDELINES = {**TABLE_1, "c": Guidelines(threads=512, blocks=2, reuse=4.0)}
 SIZE = 2048
 CURVE = "128,256,512,1024,2048,4096"
+RANKS, SMALL = (64, 32), "32×32"  # of section 8
 SEED = 2011
 SEARCH = 0.8  # of the time of a type: the search; the rest is for the winner over n
 
@@ -127,7 +129,31 @@ def experiment(
         result["winner"] = asdict(good[0].config)
         result["share_of_peak"] = share_of_peak(run.device, letter, good[0].rates[at])
         result["curve"] = _by_n(run.timed(STEM, layout, good[0].config, problems, verify=False).rates)
+        result |= section_8(run, layout, good, at)
     return result
+
+
+def section_8(run: Experiment, layout: str, good: Sequence[Measured], at: Extents) -> dict[str, Any]:
+    """The rate of the best kernel of each tile, and at a low rank of the winner and of the best of these."""
+    best: dict[str, Measured] = {}
+    for each in good:  # the fastest first
+        best.setdefault(_tile(each.config), each)
+    low: dict[str, dict[str, Any]] = {}
+    for rank in RANKS:
+        problem = (*at[:2], rank)
+        timed = {
+            tile: run.timed(STEM, layout, each.config, [problem], verify=False).rates.get(problem)
+            for tile, each in best.items()
+        }
+        rates = {tile: round(rate, 3) for tile, rate in timed.items() if rate is not None}
+        if rates and (default := rates.get(_tile(good[0].config))) is not None:
+            tuned = max(rates, key=lambda tile: rates[tile])
+            low[str(rank)] = {"default": default, "tuned": rates[tuned], "tile": tuned}
+    return {"tiles": {tile: round(each.rates[at], 3) for tile, each in best.items()}, "low_rank": low}
+
+
+def _tile(config: GemmSimt) -> str:
+    return f"{config.BLK_M}×{config.BLK_N}"
 
 
 def _is_papers(config: GemmSimt, layout: str) -> bool:
@@ -168,6 +194,23 @@ def table(results: Rows, device: str) -> Table:
     return made
 
 
+def low_table(results: Rows, device: str) -> Table:
+    """Section 8: the tile of 32 × 32 beside the winner's, and products of low rank."""
+    ranks = (f"k = {rank}, {which}" for rank in RANKS for which in ("the winner", "the best", "its tile"))
+    made = Table("GEMM", "tile", "TFLOP/s", SMALL, *ranks, title=f"Section 8 of Kurzak et al. on {device}")
+    for row in results:
+        if not row.get("tiles"):
+            continue
+        winner, rate = next(iter(row["tiles"].items()))
+        small, cells = row["tiles"].get(SMALL), []
+        for rank in map(str, RANKS):
+            low = row["low_rank"].get(rank)
+            cells += [f"{low['default']:.2f}", f"{low['tuned']:.2f}", low["tile"]] if low else [""] * 3
+        shown = "" if small is None else f"{small:.2f} ({small / rate:.0%})"
+        made.add_row(f"{row['dtype']}gemm {row['layout']}", winner, f"{rate:.2f}", shown, *cells)
+    return made
+
+
 def _curves(results: Rows) -> dict[str, list[tuple[float, float]]]:
     """Figure 6: the winners, and cuBLAS, over n."""
     found = {}
@@ -197,7 +240,8 @@ def _collect(run: Experiment, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _tables(made: dict[str, Any], options: argparse.Namespace) -> list[Table]:
-    return [table(made["results"], made["device"])]
+    tables = table(made["results"], made["device"]), low_table(made["results"], made["device"])
+    return [each for each in tables if each.row_count]
 
 
 def _figures(made: dict[str, Any], options: argparse.Namespace) -> list[Figure]:
