@@ -17,7 +17,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent / "figures"))
 
-from paper_tables import FILES, markdown
+from paper_tables import FILES, NOTHING, markdown
 
 from pyblasgpu.bench.machine import short_commit
 from pyblasgpu.types import DTYPES
@@ -67,6 +67,8 @@ def lines_of(name: str) -> Iterator[str]:
 def section(study: Study) -> Iterator[str]:
     """The lines between two markers: tables of each device and commit, then the figures of the newest."""
     recorded = results_of(study)
+    if not recorded:
+        yield from ("", NOTHING, "")
     for part in (part for made in recorded for part in by_commit(made)):
         options = study.parse(["--dtype", ",".join(DTYPES)])
         for table in study.tables(part, options):

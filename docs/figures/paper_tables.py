@@ -13,11 +13,12 @@ from pyblasgpu.bench.machine import short_commit
 from pyblasgpu.types import DTYPES
 from tuning.papers import kblas_figure7, recorded
 
-__all__ = ["FILES", "markdown", "moved", "traffic_runs"]
+__all__ = ["FILES", "NOTHING", "markdown", "moved", "traffic_runs"]
 
 ROOT = Path(__file__).resolve().parents[2]
 BENCHMARKS = ROOT / "benchmarks" / "results"
 STUDIES = ROOT / "tuning" / "papers" / "results"
+NOTHING = "Nothing is recorded yet."
 READ, WRITTEN, L2 = "dram__bytes_read.sum", "dram__bytes_write.sum", "lts__t_bytes.sum"
 #: Rows of the traffic: routine and side, and what the page calls them.
 SIDES = {
@@ -150,7 +151,9 @@ def block_lu() -> Iterator[str]:
 
 def variants() -> Iterator[str]:
     """Each variant of TRMM, TRSM and SYMM beside the GEMM of as many operations of the same run."""
-    for path in sorted(BENCHMARKS.glob("*/*-variants.json")):
+    paths = sorted(BENCHMARKS.glob("*/*-variants.json"))
+    yield from () if paths else ("", NOTHING)
+    for path in paths:
         run = json.loads(path.read_text())
         cells = {
             (row["dtype"], row["routine"], row["variant"], row["n"]): row["tflops"] for row in run["results"]
