@@ -328,9 +328,12 @@ def test_rates_of_papers_on_cupys_arrays(scripts):
     for routine in figure9.ROUTINES:
         for triangular in (figure9.ours, figure9.theirs):
             assert figure9.rate(routine, "s", 20, triangular) >= 0
-    atlas, kblas, li_lu = (scripts(f"tuning.papers.{name}") for name in ("atlas", "kblas", "li_lu"))
-    assert atlas.factor_rate("potrf", "d", 20, [("potrf", 8)]) >= 0
-    assert atlas.factor_rate("getrf", "z", 20, []) >= 0
+    plasma, kblas, li_lu = (scripts(f"tuning.papers.{name}") for name in ("plasma", "kblas", "li_lu"))
+    for routine, rows in (("potrf", 20), ("getrf", 30), ("geqrf", 30)):
+        assert (
+            plasma.factor_rate(routine, "z", rows, 20, plasma.ROUTINES[routine].overrides("z", 64, 16)) >= 0
+        )
+    assert 0.5 < plasma.interchanged("d", 20) <= 1
     run = scripts("tuning.papers.experiment").Experiment(known("h100"), None, None)
     assert [row["figure"] for row in kblas.inverted(run, "d", [20])] == ["trsm", f"trsm {kblas.FEW}"]
     assert [row["columns"] for row in li_lu.rows(["s"], [20], [4, 8])] == [4, 8]
