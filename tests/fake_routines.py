@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg.lapack import get_lapack_funcs
 
 from pyblasgpu.operands import Operand
-from pyblasgpu.types import Trans
+from pyblasgpu.types import Diag, Trans, Uplo
 
 __all__ = [
     "FACTORS",
@@ -236,6 +236,25 @@ def least_squares(info, tau, factors, b, trans):
     info[:, 0, 0] = words.view(info.dtype)[:, 0]
 
 
+def substitution(info, t, b, x, uplo, diag):
+    """Solutions with triangles, and the numbers of LAPACK's info."""
+    (trtrs,) = get_lapack_funcs(("trtrs",), (t,))
+    words = np.zeros((len(x), info.itemsize // 4), np.int32)
+    for z, right in enumerate(np.broadcast_to(b, x.shape)):
+        triangle = np.broadcast_to(t, (len(x), *t.shape[1:]))[z]
+        x[z], words[z, 0] = trtrs(triangle, right, uplo is Uplo.LOWER, 0, diag is Diag.UNIT)
+    info[:, 0, 0] = words.view(info.dtype)[:, 0]
+
+
+def definite_inverses(factors, x, uplo):
+    """Inverses from Cholesky factors, both triangles."""
+    (potri,) = get_lapack_funcs(("potri",), (x,))
+    for z, factor in enumerate(factors):
+        inverse = potri(factor, uplo is Uplo.LOWER)[0]
+        inverse = inverse if uplo is Uplo.LOWER else inverse.conj().T
+        x[z] = np.tril(inverse) + np.tril(inverse, -1).conj().T
+
+
 def upper_triangles(a, r):
     r[...] = np.triu(a)
 
@@ -249,9 +268,10 @@ STAND_INS = {
         "lapack.gesv.solution": systems_at_once,
         "lapack.gesv.inverse": systems_at_once,
         "lapack.gels.solution": least_squares,
+        "lapack.trtrs.apart": substitution,
         "copies.upper": upper_triangles,
     }.items()
-}
+} | {"pyblasgpu.routines.lapack.new_results.definite_inverse": stand_in(definite_inverses)}
 
 
 def joined(copy, rest, count):

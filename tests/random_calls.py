@@ -30,6 +30,7 @@ from pyblasgpu.routines.lapack import (
     sytri,
     sytrs,
     trtri,
+    trtrs,
 )
 from pyblasgpu.routines.level2 import gemv, ger, symv
 from pyblasgpu.routines.level3 import gemm, gemmtr, symm, syr2k, syrk, trmm, trsm
@@ -38,8 +39,8 @@ from pyblasgpu.types import DTYPES, Diag, Dtype, Side, Trans, Uplo
 #: Those that are drawn, the frequent ones more often.
 ROUTINES = (
     *["gemm"] * 4, *["trmm", "trsm"] * 2, "symm", "syrk", "syr2k", "gemmtr", "gemv", "ger", "symv", "level1",
-    "reduce", "potrf", "potrs", "potri", "lauum", "trtri", "getrf", "determinants", "gesv", "getrs", "getri",
-    "geqrf", "orgqr", "ormqr", "gelqf", "gels", "geqp3", "sytrf", "sytrs", "sytri",
+    "reduce", "potrf", "potrs", "potri", "lauum", "trtri", "trtrs", "getrf", "determinants", "gesv", "getrs",
+    "getri", "geqrf", "orgqr", "ormqr", "gelqf", "gels", "geqp3", "sytrf", "sytrs", "sytri",
 )  # fmt: skip
 LARGEST_OF_BATCH = 300  # rows or columns
 LARGEST_AT_ONCE = 64  # rows of matrices whose batch is factored at once, however many they are
@@ -202,6 +203,10 @@ class _Draw:
 
     def potri(self, n, *_):
         return potri.launch_list(self._facts(), self._matrix(n, n, out=True), uplo=self._uplo())
+
+    def trtrs(self, n, r, _):
+        info, t, b, x = self._facts(), self._matrix(n, n), self._matrix(n, r), self._matrix(n, r, out=True)
+        return trtrs.apart_launch_list(info, t, b, x, uplo=self._uplo(), diag=Diag.NON_UNIT)
 
     def lauum(self, n, *_):
         return lauum.launch_list(self._matrix(n, n, out=True), uplo=self._uplo())

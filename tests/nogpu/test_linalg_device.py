@@ -80,6 +80,30 @@ def test_structures(pick, structure):
     check(linalg.inv(put(a), assume_a=structure), np.linalg.inv(full))
 
 
+@pytest.mark.parametrize("dtype", "dD")
+@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("lower", [False, True])
+def test_launch_lists_of_triangles(card, dtype, order, lower):
+    """The other triangle is not read, whatever the layout; repeated calls and zeros on the diagonal too."""
+    n, structure = 40, f"{'lower' if lower else 'upper'} triangular"
+    a = RNG.standard_normal((2, n, n)) + (1j * RNG.standard_normal((2, n, n)) if dtype == "D" else 0)
+    a, b = (a @ a.conj().swapaxes(1, 2) + n * np.eye(n)).astype(dtype), a[0, :, :3].astype(dtype, order=order)
+    triangle = np.tril if lower else np.triu
+    for whole in (a, np.asarray(a[0], order=order)):
+        read = np.where(triangle(np.ones((n, n), bool)), whole, np.nan)
+        read = put(np.asarray(read, order="K" if whole.ndim > 2 else order))
+        zero = put(np.where(np.arange(n) == 7, 0, whole))
+        for _ in range(2):
+            check(linalg.inv(read, assume_a="pos", lower=lower), np.linalg.inv(whole))
+            solution = np.linalg.solve(triangle(whole), b)
+            check(linalg.solve(read, put(b), assume_a=structure), solution)
+            if dtype == "d":
+                solution = np.linalg.solve(triangle(whole).swapaxes(-1, -2), b)
+                check(linalg.solve(read, put(b), assume_a=structure, transposed=True), solution)
+            with pytest.raises(np.linalg.LinAlgError, match="are singular"):
+                linalg.solve(zero, put(b), assume_a=structure)
+
+
 def test_what_was_found_is_told(fake):
     bad = np.stack([np.eye(3), np.ones((3, 3)), -np.eye(3)])
     with pytest.raises(np.linalg.LinAlgError, match="2-th leading minor"):

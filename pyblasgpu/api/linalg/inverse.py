@@ -79,11 +79,7 @@ def inv(
     name = "inv"
     key = (name, overwrite_a, check_finite, assume_a, lower)
     if type(a) is not np.ndarray and (done := repeat_chain(key, (a,))) is not None:
-        (inverse,), arrays = done.results, done.with_them
-        if STRUCTURES[assume_a] != "definite":
-            return inverse
-        with arrays.of(a).current():
-            return mirrored(arrays, inverse, Uplo.parse(lower, name, "lower") is Uplo.LOWER)
+        return done.results[0]
     structure = STRUCTURES.get(assume_a, "banded")
     if structure == "banded":
         raise ValueError(f"{name}: {assume_a} is not a recognized matrix structure")
@@ -125,8 +121,8 @@ def inverse_of(conditions: Conditions, structure: str, low: bool = False, overwr
     raise_singular(arrays, info)
     arrays.kept(inverse)
     with AfterOverwriting(out is not None):
-        if is_definite:
-            inverse = _whole(arrays, inverse, low)
+        if is_definite and arrays.library.host:
+            mirror(inverse, low)
         if conditions.wanted:
             conditions.tell(norms, conditions.norms(inverse))
         return inverse
@@ -153,11 +149,15 @@ def _definite_norms(conditions: Conditions, matrix: Any, low: bool) -> Any:
 
 
 def _definite_inverse(arrays: Arrays, matrix: Any, low: bool, overwrite: bool, out: Any) -> tuple[Any, Any]:
-    """A triangle of the inverse by Cholesky factors, and info."""
+    """The inverse by Cholesky factors, of host arrays one triangle of it, and info."""
+    uplo = Uplo.LOWER if low else Uplo.UPPER
     if arrays.library.host:
-        return invert_definite(matrix, arrays.dtype, Uplo.LOWER if low else Uplo.UPPER, out)
+        return invert_definite(matrix, arrays.dtype, uplo, out)
     factor, info = lapack.potrf(matrix, low, False, overwrite)
-    return lapack.potri(factor, low, True)[0], info
+    inverse = at_once.definite_inverse("inv", factor, arrays.dtype, uplo)
+    if inverse is None:
+        inverse = mirrored(arrays, lapack.potri(factor, low, True)[0], low)
+    return inverse, info
 
 
 def _general_inverse(arrays: Arrays, matrix: Any, overwrite: bool, out: Any) -> tuple[Any, Any]:
@@ -168,11 +168,3 @@ def _general_inverse(arrays: Arrays, matrix: Any, overwrite: bool, out: Any) -> 
         return done
     factors, pivots, info = lapack.getrf(matrix, overwrite)
     return lapack.getri(factors, pivots, overwrite_lu=True)[0], info
-
-
-def _whole(arrays: Arrays, triangle: Any, low: bool) -> Any:
-    """The Hermitian matrices of which `triangle` has one triangle."""
-    if not arrays.library.host:
-        return mirrored(arrays, triangle, low)
-    mirror(triangle, low)
-    return triangle

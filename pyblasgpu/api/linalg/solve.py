@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.linalg import LinAlgError
@@ -13,15 +12,14 @@ from ...arguments import Array, Flag, enabled
 from ...cpu.scipy.level3 import at_elements
 from ...dispatch.algorithms import refinement_pays
 from ...dispatch.overrides import in_mode
-from ...frontend.arrays.any_array import stored_dtype
-from ...frontend.calls.factor_chain import Repeated, keep_chain, repeat_chain
+from ...frontend.calls.factor_chain import repeat_chain
 from ...frontend.calls.lazy_routines import policy_at
 from ...types import Diag, Trans, Uplo, tensor_method
 from ..lapack import at_once
 from ..lapack import names as lapack
 from . import refine
 from .arrays import Arrays, taken
-from .checks import broadcast_batches, check_values, host_values, is_checked, raise_singular
+from .checks import broadcast_batches, check_values, is_checked, raise_singular
 from .condition import Conditions
 from .docs import documented
 from .host import InverseNorms, solve_definite, solve_general
@@ -141,47 +139,8 @@ def solve(
         conditions.warn()
         has_columns = len(arrays.each[1].shape) > 1
         result = arrays.returned(arrays.in_scipys_order(solution, name) if has_columns else solution)
-        if structure in ("lower", "upper"):
-            _Substitution.keep(arrays, key, structure == "lower", swapped, overwrite[1])
-        else:
-            arrays.kept(result)
+        arrays.kept(result)
         return result
-
-
-class _Substitution(NamedTuple):
-    """A call with triangular device matrices that is kept, see `factor_chain.keep_chain`: a look at the
-    diagonals, for which it waits, and the solution.
-    """
-
-    arrays: Arrays
-    low: bool
-    trans: Trans
-    overwrite: bool
-
-    @classmethod
-    def keep(cls, arrays: Arrays, key: tuple[Any, ...], low: bool, swapped: bool, overwrite: bool) -> None:
-        """Keep a call of `solve`, if it may be."""
-        recording, (matrix, right) = arrays.recording, arrays.each
-        if recording is None or prod(matrix.shape) < 2 or 0 in right.shape:
-            return
-        if len(matrix.shape) > 1 and all(stored_dtype(each.dtype) is arrays.dtype for each in arrays.each):
-            trans = Trans.TRANS if swapped else Trans.NO
-            keep_chain(key, arrays.each, cls(arrays.without(), low, trans, overwrite))
-
-    def fits(self, addresses: list[int]) -> bool:
-        """`solve_triangular` checks addresses."""
-        return True
-
-    def run(self, library: Any, passed: tuple[Any, ...], addresses: list[int]) -> Repeated:
-        """Return the solution; see `solve` for what is raised."""
-        matrix, right = passed
-        arrays = self.arrays.of(matrix)
-        with arrays.current():
-            singular = host_values(_singular(arrays, matrix))
-            if singular.any():
-                raise_singular(arrays, singular)
-            x = solve_triangular(matrix, right, self.trans, self.low, overwrite_b=self.overwrite)
-        return Repeated([x], None)
 
 
 def _singular(arrays: Arrays, matrix: Any) -> Any:
@@ -299,8 +258,14 @@ def _triangular_solution(
 ) -> Any:
     """The solution by substitution."""
     arrays, uplo = conditions.arrays, Uplo.LOWER if low else Uplo.UPPER
-    raise_singular(arrays, _singular(arrays, matrix))
     trans = Trans.TRANS if swapped else Trans.NO
+    if not (arrays.library.host or conditions.wanted or overwrite):
+        done = at_once.substitution("solve", matrix, right, arrays.dtype, uplo, trans)
+        if done is not None:
+            solution, info = done
+            raise_singular(arrays, info)
+            return solution
+    raise_singular(arrays, _singular(arrays, matrix))
     if arrays.library.host:
         conditions.tell_triangle(matrix, uplo)
         out, flags = arrays.output(right, overwrite, matrix), (uplo, trans, Diag.NON_UNIT)
