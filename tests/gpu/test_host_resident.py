@@ -10,8 +10,9 @@ from engine_on_device import CALLS, every, factor_error, fresh, matrices, pinned
 
 import pyblasgpu
 from pyblasgpu import lapack
-from pyblasgpu.engine import tile_size, triangles
+from pyblasgpu.engine import tile_size, triangles, whole_arrays
 from pyblasgpu.errors import CallCancelled
+from pyblasgpu.frontend.calls import staging
 from pyblasgpu.gpu.context import current_context
 from pyblasgpu.gpu.page_locked import is_page_locked
 from pyblasgpu.types import DTYPES
@@ -242,3 +243,25 @@ def test_results_are_page_locked_from_the_second_use_on(name, options):
     pyblasgpu.release_memory()
     with current_context(0):
         assert not any(is_page_locked(*span) for span in spans)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("piece", [4096, 1 << 20])
+def test_whole_arrays_are_copied_by_threads(monkeypatch, order, piece):
+    """Factors, solutions and inverses as by the driver's copies, in new arrays and in place."""
+    x = matrices("d", 1111, 777, order)
+    square = np.asarray(x.a @ x.a.T + 1111 * np.eye(1111), order=order)
+    right, before = np.asarray(x.a, order=order), square.copy()
+
+    def results():
+        own = square.copy(order="F")
+        factors, pivots, info = lapack.dgetrf(own, overwrite_a=1)
+        found = pyblasgpu.linalg.solve(square, right), pyblasgpu.linalg.inv(square), factors, pivots, info
+        return (*found, *pyblasgpu.linalg.qr(right, mode="economic"))
+
+    expected = results()
+    monkeypatch.setattr(staging, "BY_THREADS_FROM", 0)
+    monkeypatch.setattr(whole_arrays, "PIECE", piece)
+    for actual, wanted in zip(results(), expected, strict=True):
+        np.testing.assert_array_equal(actual, wanted)
+    np.testing.assert_array_equal(square, before)

@@ -14,6 +14,9 @@ from .lazy_routines import copy_launches, enqueue
 
 __all__ = ["run_staged", "run_staged_in_place"]
 
+#: Bytes from which on threads copy an array: of less, the driver has copied much when they have begun.
+BY_THREADS_FROM = 32 << 20
+
 
 def run_staged(
     cuda: Callable[..., Any],
@@ -109,7 +112,7 @@ class _Staging:
         dense = once if _is_dense(once) else once.copy("K")
         layout = self.reserve(dense)
         if dense.size:
-            self.memory.to_device(layout.pointer, _flat(dense), self.stream)
+            self._copying(dense).to_device(layout.pointer, _flat(dense), self.stream)
         steps = tuple(0 if step == 0 else to for step, to in zip(array.strides, layout.strides, strict=True))
         return layout._replace(shape=array.shape, strides=steps)
 
@@ -118,7 +121,7 @@ class _Staging:
         if source.shape == dense.shape and _is_dense(source) and _lie_alike(source, dense):
             target = self.reserve(dense)
             if dense.size:
-                self.memory.to_device(target.pointer, _flat(source), self.stream)
+                self._copying(source).to_device(target.pointer, _flat(source), self.stream)
             return target
         # the device transposes much faster than the host
         return self.copied_like(self.upload(source), dense)
@@ -133,7 +136,13 @@ class _Staging:
 
     def download(self, dense: np.ndarray, layout: Layout) -> None:
         if dense.size:
-            self.memory.to_host(_flat(dense), layout.pointer, self.stream)
+            self._copying(dense).to_host(_flat(dense), layout.pointer, self.stream)
+
+    def _copying(self, array: np.ndarray) -> Any:
+        """The module that copies an array: large ones by threads."""
+        if array.nbytes < BY_THREADS_FROM:
+            return self.memory
+        return import_module("...engine.whole_arrays", __package__)
 
 
 def _is_dense(array: np.ndarray) -> bool:
