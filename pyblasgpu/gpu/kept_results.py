@@ -43,7 +43,7 @@ class _Memory:
         self.nbytes = -(-nbytes // PAGE) * PAGE
         self._buffer = np.empty(self.nbytes + PAGE, np.uint8)  # NumPy has the system take large pages
         self.address = self._buffer.ctypes.data + -self._buffer.ctypes.data % PAGE
-        self.is_kept, self._locked_by = False, -1
+        self.is_kept, self.locked_by = False, -1
 
     def lock_pages(self) -> None:
         """Lock the pages, for the cards of the process; where that cannot be, copies are staged."""
@@ -51,13 +51,13 @@ class _Memory:
             driver = load()
             (error,) = driver.cuMemHostRegister(self.address, self.nbytes, driver.CU_MEMHOSTREGISTER_PORTABLE)
             if not error:
-                self._locked_by = current_device()
+                self.locked_by = current_device()
 
     def free(self) -> None:
         """Unlock the pages, which nothing uses; the memory ends with this object."""
-        if self._locked_by >= 0:
+        if self.locked_by >= 0:
             # in a forked process they are not locked
-            with suppress(PyblasgpuError), current_context(self._locked_by):
+            with suppress(PyblasgpuError), current_context(self.locked_by):
                 load().cuMemHostUnregister(self.address)
 
 
@@ -80,6 +80,11 @@ class KeptResults:
     ----------
     limit : int
         Most bytes that are kept: those that no array uses, and those that are used again.
+
+    Attributes
+    ----------
+    lock : threading.Lock
+        Held while memory is taken or given back; an array that goes then has its memory wait.
     """
 
     def __init__(self, limit: int):
@@ -87,7 +92,7 @@ class KeptResults:
         self._free: list[_Memory] = []  # the oldest first
         self._left: deque[_Memory] = deque()  # by arrays that are gone, on whatever thread
         self._used_again = 0  # bytes
-        self._lock = threading.Lock()
+        self.lock = threading.Lock()
 
     @property
     def held(self) -> int:
@@ -104,13 +109,13 @@ class KeptResults:
 
     def release(self) -> None:
         """Free what no array uses."""
-        with self._lock:
+        with self.lock:
             self._settle()
             self._shrink(0)
 
     def _taken(self, nbytes: int) -> _Memory | None:
         """Free memory that fits, its pages locked if they can be."""
-        with self._lock:
+        with self.lock:
             self._settle()
             fitting = [each for each in self._free if nbytes <= each.nbytes <= nbytes + nbytes // 8 + PAGE]
             if not fitting:
@@ -127,11 +132,11 @@ class KeptResults:
         """Take the memory of an array that is gone, if need be when another thread is done here."""
         self._left.append(memory)
         # the collector may run this in the middle of what holds the lock
-        if self._lock.acquire(blocking=False):
+        if self.lock.acquire(blocking=False):
             try:
                 self._settle()
             finally:
-                self._lock.release()
+                self.lock.release()
 
     def _settle(self) -> None:
         """Keep what arrays have left, as far as the limit goes."""

@@ -130,7 +130,7 @@ def test_threads_and_the_collector():
         thread.join()
     assert not wrong
     array = kept.empty((1000,), "float64")
-    with kept._lock:
+    with kept.lock:
         held = kept.held
         del array
         assert kept.held == held + 8192

@@ -4,28 +4,31 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.linalg
 from fake_cards_install import holds_nothing
 
+from pyblasgpu import lapack
 from pyblasgpu.engine import whole_arrays
+from pyblasgpu.frontend.backend_status import preferred_backend
 from pyblasgpu.frontend.calls import staging
-from pyblasgpu.gpu import page_locked
+from pyblasgpu.gpu import memory, page_locked
 from pyblasgpu.gpu.context import current_context
-from pyblasgpu.types import DTYPES
-
-DTYPE = DTYPES["d"]
 
 
 @pytest.fixture
 def round_trip(fake_cards, monkeypatch):
     """``run(driver, array, out)`` copies an array to a card and back; pieces are small, buffers few."""
     monkeypatch.setattr(whole_arrays, "PIECE", 40)
-    monkeypatch.setattr(staging, "BY_THREADS_FROM", 0)
 
     def run(driver, array, out):
         with current_context(0):
             stream = driver.add_stream(0)
-            with staging._Staging(DTYPE, 0, stream) as there:
-                there.download(out, there.upload(array))
+            address = memory.allocate(array.nbytes, 0, stream)
+            try:
+                whole_arrays.to_device(address, array.ravel("K"), stream)
+                whole_arrays.to_host(out.ravel("K"), address, stream)
+            finally:
+                memory.release(address, stream)
 
     return run
 
@@ -80,3 +83,23 @@ def test_each_function_of_the_driver_fails_once(fake_cards, round_trip, name, nu
     assert holds_nothing(driver)
     round_trip(driver, array, out)
     np.testing.assert_array_equal(out, array)
+
+
+def test_large_arrays_of_calls_that_are_whole(fake, monkeypatch):
+    """Both ways, and no small ones."""
+    copied, (_, there) = [], fake
+    for name in ("to_device", "to_host"):
+
+        def copy(*arguments, name=name):
+            copied.extend((name, each.nbytes) for each in arguments if isinstance(each, np.ndarray))
+            getattr(there, name)(*arguments)
+
+        monkeypatch.setattr(whole_arrays, name, copy)
+    monkeypatch.setattr(staging, "BY_THREADS_FROM", 200)
+    a = np.eye(6) + 1
+    with preferred_backend("cuda"):
+        factors, pivots, info = lapack.dgetrf(a)
+    expected = scipy.linalg.lapack.dgetrf(a)
+    np.testing.assert_allclose(factors, expected[0])
+    np.testing.assert_array_equal(pivots, expected[1])
+    assert not info and copied == [("to_device", 288), ("to_host", 288)]
