@@ -126,8 +126,6 @@ def _with_fitting_tiles(config: Any, extents: tuple[int, int, int, int], device:
 def _fp16_obstacle(problem: TensorProblem, extents: tuple[int, int, int, int]) -> str:
     """Return why tensor cores do not serve the problem, or ''. The extents are those of real matrices."""
     m, n, k, _ = extents
-    if problem.dtype.is_complex and problem.region is not Region.ALL:
-        return "triangles of complex matrices are not made on tensor cores"
     reason = obstacle(problem, FP16)
     if reason:
         return reason

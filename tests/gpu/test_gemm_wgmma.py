@@ -14,11 +14,19 @@ from pyblasgpu.kernels.gemm.wgmma.config import GemmWgmma
 from pyblasgpu.testing.cases import GemmCase
 from pyblasgpu.testing.error_bounds import gemm_error
 from pyblasgpu.testing.reference import integers
-from pyblasgpu.types import DTYPES, Trans
+from pyblasgpu.types import DTYPES, Trans, Uplo
 
 from .precompile import sources_of
 from .running import NAN, cupy, reals, same
-from .tensor_products import check_case, check_exact, is_hopper, multiply, skip_without_hopper
+from .tensor_products import (
+    check_case,
+    check_exact,
+    check_triangle,
+    check_wide_triangle,
+    is_hopper,
+    multiply,
+    skip_without_hopper,
+)
 
 S, C = DTYPES["s"], DTYPES["c"]
 SHAPES = ((300, 257, 130), (129, 1030, 256), (128, 128, 128), (2, 3, 300), (1000, 700, 1001), (130, 65, 4097))
@@ -196,6 +204,19 @@ def test_exponents_of_subnormal_halves():
     a[:, 2:64], b[2:64] = 15 * 2.0**-32, 15 * 2.0**-32
     actual = multiply(cupy.asarray(a), cupy.asarray(b)).get()
     assert (actual == np.float32(62 * 225 * 2.0**-64)).all()
+
+
+@pytest.mark.parametrize("uplo", Uplo)
+@pytest.mark.parametrize("name", ["ssyrk", "ssyr2k", "csyrk", "cherk", "cher2k"])
+def test_triangles(name, uplo):
+    dtype = DTYPES[name[0]]
+    check_triangle(dtype, name[1:], uplo, "F")
+    check_triangle(dtype, name[1:], uplo, "C")
+
+
+@pytest.mark.parametrize("letter", "sc")
+def test_wide_triangles_are_within_the_bound(letter):
+    check_wide_triangle(DTYPES[letter])
 
 
 def test_the_same_bits_on_every_run():

@@ -221,6 +221,41 @@ def test_a_triangle_of_c(lower, n):
     assert not np.isfinite(out[mine & (last | last[:, None])]).any()
 
 
+@pytest.mark.parametrize(
+    ("routine", "lower", "n"), [("herk", True, 70), ("syrk", False, 41), ("her2k", False, 34)]
+)
+def test_a_complex_triangle_of_c(routine, lower, n):
+    """Exact on integers; beyond it nothing is written, of a Hermitian diagonal no imaginary part read."""
+    rng = np.random.default_rng(n)
+    a, b, c = (
+        (rng.integers(-5, 6, shape) + 1j * rng.integers(-5, 6, shape)).astype(np.complex64)
+        for shape in ((n, 80), (n, 80), (n, n))
+    )
+    hermitian, is_two = routine != "syrk", routine == "her2k"
+    alpha = 1 - 2j if is_two else 2
+    expected = alpha * (a @ (b if is_two else a).conj().T if hermitian else a @ a.T)
+    if is_two:
+        expected = expected + expected.conj().T
+        a[-1, 0] = b[-1, 0] = np.nan  # a tile for FMAs
+        expected[-1], expected[:, -1] = np.nan, np.nan
+    on_diagonal, inside = np.eye(n, dtype=bool), np.tri(n, dtype=bool)
+    inside = inside if lower else inside.T
+    expected += 2 * np.where(on_diagonal & hermitian, c.real, c)
+    start = np.where(on_diagonal & hermitian, c.real + complex(0, np.nan), c)
+    out = np.asfortranarray(start.astype(np.complex64))
+    before = out.copy()
+    with small_kernels(), pyblasgpu.set_math_mode("tensor"), override("syr2k_algorithm", "two_products"):
+        factors = (a, b) if is_two else (a,)
+        getattr(pyblasgpu, routine)(*factors, alpha=alpha, beta=2, lower=lower, out=out)
+    assert families() == {"pack_halves", "gemm_wgmma", "gemm_guarded"}
+    rows = slice(0, n - 1 if is_two else n)
+    np.testing.assert_array_equal(
+        out[rows, rows][inside[rows, rows]], expected[rows, rows][inside[rows, rows]]
+    )
+    assert np.isnan(out[inside & np.isnan(expected)]).all()
+    np.testing.assert_array_equal(out[~inside], before[~inside])
+
+
 def test_other_methods_are_refused():
     with pytest.raises(ValueError, match="gemm: method='fast' is none of '3m', 'tensor' and None"):
         pyblasgpu.gemm(normal(3, 3), normal(3, 3), method="fast")

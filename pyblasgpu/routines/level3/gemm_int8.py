@@ -139,7 +139,7 @@ def _emit_triangle(launches: LaunchList, how: Int8Product, a: Operand, b: Operan
 def _emit_real_diagonal(launches: LaunchList, target: _Target, is_meant: bool) -> None:
     """Emit zeros as imaginary parts of a Hermitian diagonal, which sums of residues do not care for."""
     c, region = target.c, target.region
-    if region.hermitian and is_meant:
+    if region.hermitian and launches.dtype.is_complex and is_meant:
         count, step = min(c.rows, c.cols), c.row_stride + c.col_stride
         diagonal = c.block(0, 0, 1, 1)._replace(batch=count, batch_stride=step)
         emit_scale(launches, 1.0, diagonal, zero=False, region=region)

@@ -11,7 +11,8 @@ from typing import Any
 
 from ...dispatch.tensor import TensorProduct
 from ...gpu.device import current
-from ...kernels.gemm.form import Form, relative_conjugation
+from ...kernels.gemm.form import relative_conjugation
+from ...kernels.gemm.wgmma.guarded import form_of
 from ...kernels.registry import family_of
 from ...operands import Operand
 from ...types import Region
@@ -101,7 +102,7 @@ def emit_product(launches: LaunchList, how: TensorProduct, a: Halves, b: Halves,
     config, alpha, beta, c, region = how.choice.config, target.alpha, target.beta, target.c, target.region
     reals = launches.dtype.reals_per_element
     rows, ldc, step = (reals * count for count in (c.rows, c.col_stride, c.batch_stride))
-    tiles = config.grid(rows, c.cols, region) * c.batch
+    tiles = config.grid(c.rows, c.cols, region, reals) * c.batch
     operands = a.halves, b.halves, a.scales, b.scales, a.flags, b.flags, c
     options = target.options(launches, raster=RASTER)
 
@@ -139,5 +140,5 @@ def emit_guarded(
         return c.rows, c.cols, a.cols, options, *counts, *steps
 
     operands = *(x.all_flags(c.batch) for x in images), a, b, c
-    kernel = family_of(config.STEM).source(config, Form.of(region), conj)
+    kernel = family_of(config.STEM).source(config, form_of(config, region), conj)
     launches.emit(kernel, config.grid(c.rows, c.cols, region), operands, integers, (alpha, beta))

@@ -49,7 +49,7 @@ def emit_triples(
     left, right = halves
     c, alpha, beta = target.c, target.alpha, target.beta
     rows, ldc, step = (reals * count for count in (c.rows, c.col_stride, c.batch_stride))
-    tiles = product.grid(rows, c.cols, target.region) * c.batch
+    tiles = product.grid(c.rows, c.cols, target.region, reals) * c.batch
     flags = *(x.flags for x in pairs), left.flags, right.flags
     options = target.options(launches, raster=RASTER)
     k, of_panel = left.image.k, pairs[0].image.flags_of_panel

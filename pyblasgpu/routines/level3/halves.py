@@ -8,6 +8,7 @@ from ...dispatch.gemm import raster_of
 from ...gpu.device import current
 from ...kernels.common.options import STRICT, options_of, options_of_factor
 from ...kernels.gemm.wgmma.image import Image
+from ...kernels.gemm.wgmma.tiles import ROW_PAIRS
 from ...operands import Operand
 from ...types import DTYPES, Region, Triangle
 from ..launch_list import LaunchList
@@ -56,7 +57,8 @@ class Target(NamedTuple):
         sums.
         """
         requested = raster_of(launches.dtype, current(launches.device))
-        of_c = options_of(self.region, conj, raster=requested or raster)
+        in_pairs = launches.dtype.is_complex and self.region is not Region.ALL
+        of_c = options_of(self.region, conj, raster=requested or raster) | ROW_PAIRS * in_pairs
         return of_c | options_of_factor(self.triangle, self.strict)
 
     def options_of_source(self, source: Operand, is_left: bool) -> int:

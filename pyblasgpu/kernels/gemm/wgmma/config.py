@@ -134,9 +134,9 @@ class GemmWgmma(WarpgroupConfig):
             if blk_k > min(BLOCKS_K):
                 yield replace(self, BLK_N=self.BLK_N // 2, BLK_K=blk_k, cluster=1)
 
-    def grid(self, m: int, n: int, region: Region = Region.ALL) -> int:
-        """Return the number of tiles of C, or of clusters' tiles."""
-        return tile_count(self.cluster * self.BLK_M, self.BLK_N, m, n, region)
+    def grid(self, m: int, n: int, region: Region = Region.ALL, reals: int = 1) -> int:
+        """Return the number of tiles of C, or of clusters' tiles; C has `m` rows, of `reals` reals each."""
+        return tile_count(self.cluster * self.BLK_M // reals, self.BLK_N, m, n, region)
 
     def blocks(self, most: int, tiles: int) -> int:
         """Blocks of a launch for `tiles` numbered tiles; of whole clusters as many as `most` may be."""

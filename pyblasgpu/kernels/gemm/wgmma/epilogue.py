@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from ....gpu.backend import cuda, device_function, ptx, unrolled
-from ...common.options import TRIANGLE
+from ...common.options import HERMITIAN, TRIANGLE
 from ...common.region import contains, contains_tile
 from .config import GemmWgmma
+from .tiles import ROW_PAIRS, pairs_of
 
 __all__ = ["epilogue"]
+
+ROW_LANES = 4  # lanes from one row to the next
 
 
 def _coords(e):
@@ -47,27 +50,36 @@ def _write_whole(config: GemmWgmma, reads_c: bool):
     return unrolled(config.sums, write)
 
 
-def _is_meant():
-    """``is_meant(row, col, rows, cols, shift, options)``: whether an element is within C and the region."""
-    in_region = contains()
+def _judge():
+    """``is_meant(row, col, rows, cols, shift, options)``: whether an element is within C and the region;
+    ``is_zero(row, col, shift, options)``: whether it is the imaginary part of a Hermitian diagonal.
+    """
+    in_region, pairs, int32 = contains(), pairs_of(), ptx.types.int32
 
     @device_function
     def is_meant(row, col, rows, cols, shift, options):
-        return (row < rows) & (col < cols) & in_region(row, col, shift, options)
+        return (row < rows) & (col < cols) & in_region(row >> pairs(options), col, shift, options)
 
-    return is_meant
+    @device_function
+    def is_zero(row, col, shift, options):
+        is_imaginary = int32(cuda.threadIdx.x) & ROW_LANES != 0
+        of_both = options & (HERMITIAN | ROW_PAIRS) == HERMITIAN | ROW_PAIRS
+        return of_both & is_imaginary & ((row >> 1) + shift == col)
+
+    return is_meant, is_zero
 
 
 def _fetch_masked(config: GemmWgmma):
     """``fetch(0, old, c, ldc, rows, cols, shift, options)``: of a thread's elements of C those that
     `_write_masked` writes, zeros for others.
     """
-    load, is_meant, coords = ptx.load_global(1, False), _is_meant(), device_function(_coords)
+    load, (is_meant, is_zero), coords = ptx.load_global(1, False), _judge(), device_function(_coords)
 
     @device_function
     def fetch(e, old, c, ldc, rows, cols, shift, options):
         row, col = coords(e)
-        load(old, e, c, col * ldc + row, is_meant(row, col, rows, cols, shift, options))
+        ok = is_meant(row, col, rows, cols, shift, options) & (not is_zero(row, col, shift, options))
+        load(old, e, c, col * ldc + row, ok)
 
     return unrolled(config.sums, fetch)
 
@@ -80,9 +92,9 @@ def _write_masked(config: GemmWgmma):
     Of a complex C even rows hold real parts and odd ones imaginary parts; the lane with the other part passes
     it. With a real `alpha` and `beta` C may as well be real.
     """
-    store, is_meant = ptx.store_global, _is_meant()
+    store, (is_meant, is_zero) = ptx.store_global, _judge()
     coords, real, int32 = device_function(_coords), ptx.types.float32, ptx.types.int32
-    shuffle, ROW_LANES = ptx.shuffle, 4
+    shuffle = ptx.shuffle
 
     @device_function
     def write(e, c, total, old, ldc, rows, cols, shift, options, alpha, alpha_i, beta, beta_i):
@@ -94,6 +106,7 @@ def _write_masked(config: GemmWgmma):
             partner = int32(lane ^ ROW_LANES)
             value += sign * alpha_i * shuffle(total[e], partner)
             value += sign * beta_i * shuffle(old[e], partner)
+        value = real(0) if is_zero(row, col, shift, options) else value
         store(c, col * ldc + row, value, is_meant(row, col, rows, cols, shift, options))
 
     return unrolled(config.sums, write)

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Self
 from ....errors import require
 from ....gpu.backend import cuda, device_function, ptx
 from ....gpu.build.compile import KernelSource
+from ....types import Region
 from ...common.parameters import parameters
 from ...common.tile_scheduler import tile_origins
 from ..form import Form
@@ -22,9 +23,10 @@ from ..mainloop import build as build_ordinary
 from ..simt import GemmSimt, product_of
 from .triangular_factor import diagonal_adder, flags_of_triangle, k_of_triangle
 
-__all__ = ["STEM", "GemmGuarded", "plain_sources", "source"]
+__all__ = ["STEM", "GemmGuarded", "form_of", "plain_sources", "source"]
 
 STEM = "gemm_guarded"
+REAL_FORMS = Form.ALL, Form.TRIANGLE
 PARAMETERS = parameters(
     "int32 pointer: flags_a, flags_b, further_a, further_b",
     "pointer: a, b, c",
@@ -106,7 +108,8 @@ class GemmGuarded(GemmSimt):
 
 
 def source(config: GemmGuarded, form: Form = Form.ALL, conj: bool = False) -> KernelSource:
-    """The kernel of `config` that computes all of C or a triangle; with `conj` B is conjugated.
+    """The kernel of `config` that computes all of C or a triangle, a complex one either; with `conj` B is
+    conjugated.
 
     Kernel parameters
     -----------------
@@ -126,19 +129,24 @@ def source(config: GemmGuarded, form: Form = Form.ALL, conj: bool = False) -> Ke
 
     Grid: x ``config.grid(m, n, region)``, z the batch.
     """
-    build, flags = partial(_build, config, form is Form.TRIANGLE, conj), (("form", form), ("conj", conj))
+    build, flags = partial(_build, config, form.triangular, conj), (("form", form), ("conj", conj))
     return KernelSource.of(config, PARAMETERS, build, flags=flags)
+
+
+def form_of(config: GemmGuarded, region: Region) -> Form:
+    """Return the form of the kernel that computes `region`."""
+    return Form.EITHER if config.dtype_facts.is_complex else Form.of(region)
 
 
 def plain_sources(config: GemmGuarded) -> Iterator[KernelSource]:
     """All kernels of a Config, with operands of either layout."""
     is_complex = config.dtype_facts.is_complex
-    forms, conjs = ((Form.ALL,), (False, True)) if is_complex else (Form, (False,))
+    forms, conjs = ((Form.EITHER,), (False, True)) if is_complex else (REAL_FORMS, (False,))
     for trans_a, trans_b, form, conj in pairs((False, True), (False, True), forms, conjs):
         yield source(config.specialize(trans_a, trans_b, config.PANEL), form, conj)
 
 
-def _build(config: GemmGuarded, triangular: bool, conj: bool):
+def _build(config: GemmGuarded, triangular: bool | None, conj: bool):
     int32, int64, quotient, offset = ptx.types.int32, ptx.types.int64, ptx.quotient, ptx.offset
     BLK_M, BLK_N, PANEL_M, PANEL_N = config.BLK_M, config.BLK_N, config.panel_rows, config.PANEL
     THREADS, tile_origin = config.threads, tile_origins(BLK_M, BLK_N, triangular)

@@ -21,7 +21,7 @@ from ..warpgroups import ROW
 from .config import GemmWgmma
 from .epilogue import epilogue
 from .image import LO_SHIFT, STAGE_K
-from .tiles import judge, tile_finder
+from .tiles import judge, pairs_of, tile_finder
 
 __all__ = ["GemmWgmma", "source", "tile_scheduler_loop"]
 
@@ -47,7 +47,7 @@ def source(config: GemmWgmma) -> KernelSource:
     flags_a, flags_b: int32 pointer, their flags
     c: pointer, C
     m, n, k: int32, extents
-    options: int32, rasterization, triangle of C, or which factor is a triangle
+    options: int32, rasterization, triangle of C, `ROW_PAIRS`, or which factor is a triangle
     tiles: int32, tiles of the batch
     step_a, step_b: int64, panels from one matrix of A, B to the next
     ldc, stride_c: int64, leading dimension and batch stride of C (elements)
@@ -218,7 +218,7 @@ def tile_scheduler_loop(config: GemmWgmma, load_stages, multiply_tile, verdict, 
     TURNS, opaque, SOMETIMES = config.turns, ptx.opaque, has_tiles is not None
     CLUSTER, cluster_sync, write = config.cluster, ptx.cluster_sync, epilogue(config)
     align, offset, tile_of = ptx.align_shared(1024), ptx.offset, tile_finder(config)
-    init, shared_address = ptx.mbarrier_init, ptx.shared_address
+    init, shared_address, pairs = ptx.mbarrier_init, ptx.shared_address, pairs_of()
     fewer = ptx.set_max_registers(config.FEW_REGISTERS, False)
     more = ptx.set_max_registers(config.MANY_REGISTERS, True)
     shared_pointer, grid_dependency_wait = ptx.shared_pointer, ptx.grid_dependency_wait
@@ -293,7 +293,8 @@ def tile_scheduler_loop(config: GemmWgmma, load_stages, multiply_tile, verdict, 
                     u = opaque(t)
                     row, col = int32(row0 + u // 32 * 16 + u % 32 // 4), int32(col0 + u % 4 * 2)
                     here = offset(c, matrix * stride_c + int64(col) * ldc + row)
-                    rows, cols, shift = int32(m - row if own else 0), int32(n - col), row - col
+                    rows, cols = int32(m - row if own else 0), int32(n - col)
+                    shift = (row >> pairs(options)) - col
                     write(here, total, high, ldc, rows, cols, shift, options, alpha, alpha_i, beta, beta_i)
         if CLUSTER > 1:
             cluster_sync()  # no block ends that another one still reaches into

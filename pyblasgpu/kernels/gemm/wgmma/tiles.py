@@ -9,7 +9,21 @@ from ...common.tile_scheduler import tile_coords
 from .config import GemmWgmma
 from .image import GRAIN, unit_rows
 
-__all__ = ["is_servable", "judge", "tile_finder"]
+__all__ = ["ROW_PAIRS", "is_servable", "judge", "pairs_of", "tile_finder"]
+
+#: Option: two rows of C are the parts of one row of complex elements, of which a triangle is meant.
+ROW_PAIRS = 1 << 13
+
+
+def pairs_of():
+    """``pairs(options)``: 1 where two rows are one of a complex C, else 0: rows are shifted by it."""
+    int32 = ptx.types.int32
+
+    @device_function
+    def pairs(options):
+        return int32(1 if options & ROW_PAIRS else 0)
+
+    return pairs
 
 
 def is_servable():
@@ -34,11 +48,15 @@ def _locator(config: GemmWgmma):
     """``locate(tile, m, n, options)``: row, column and matrix where a cluster's tiles begin, of all of C or
     of the triangle that the options select.
     """
-    of_all = tile_coords(config.cluster * config.BLK_M, config.BLK_N)
-    of_triangle = tile_coords(config.cluster * config.BLK_M, config.BLK_N, True)
+    HEIGHT, quotient = config.cluster * config.BLK_M, ptx.quotient
+    of_all, of_triangle = tile_coords(HEIGHT, config.BLK_N), tile_coords(HEIGHT, config.BLK_N, True)
+    of_pairs = tile_coords(HEIGHT // 2, config.BLK_N, True)
 
     @device_function
     def locate(tile, m, n, options):
+        if options & ROW_PAIRS:
+            row, col, matrix = of_pairs(tile, quotient(m, 2), n, options)
+            return 2 * row, col, matrix
         if options & TRIANGLE:
             return of_triangle(tile, m, n, options)
         return of_all(tile, m, n, options)
@@ -88,7 +106,7 @@ def tile_finder(config: GemmWgmma):
     other block's, and of its B, in images with `blocks` a panel; and how many of these it has.
     """
     int32, quotient, BLK_M, PANEL = ptx.types.int32, ptx.quotient, config.BLK_M, config.PANEL
-    CLUSTER, cluster_rank, locate = config.cluster, ptx.cluster_rank, _locator(config)
+    CLUSTER, cluster_rank, locate, pairs = config.cluster, ptx.cluster_rank, _locator(config), pairs_of()
     is_met, number, range_of = (
         intersects(CLUSTER * BLK_M, config.BLK_N),
         _tile_order(config),
@@ -103,7 +121,7 @@ def tile_finder(config: GemmWgmma):
     @device_function
     def tile_of(i, tiles, m, n, options, blocks, step_a, step_b):
         row, col0, matrix = locate(number(i, tiles, options), m, n, options)
-        met = is_met(row - col0, options) & (row < m) & (col0 < n)
+        met = is_met((row >> pairs(options)) - col0, options) & (row < m) & (col0 < n)
         col0 = int32(min(col0, n - 1))  # a tile that is not met has no panel of its own
         first, count = range_of(row, col0, blocks, options)
         mine, other = (cluster_rank() * BLK_M, (1 - cluster_rank()) * BLK_M) if CLUSTER > 1 else (0, 0)
