@@ -1,13 +1,14 @@
 """Write the tables and figures of the papers' pages from the results of studies and of benchmarks.
 
-``python docs/make_papers.py [FOLDER]`` after new results; the figures need Matplotlib. Results of studies in
-the folder are added first: their rows take the place of those of the same cases. Markers of a page surround
+``python docs/make_papers.py [FOLDER]`` after new results; the figures need Matplotlib. Results in the
+folder are added first: rows of studies take the place of those of the same cases. Markers of a page surround
 the tables of one script of `tuning/papers`, or of a table of `paper_tables`, of all devices with results.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -17,8 +18,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(Path(__file__).resolve().parent / "figures"))
 
+import paper_tables
 from paper_tables import FILES, NOTHING, markdown
 
+from pyblasgpu.bench.command import slug
 from pyblasgpu.bench.machine import short_commit
 from pyblasgpu.types import DTYPES
 from tuning.papers import (
@@ -43,6 +46,8 @@ STUDIES = {
 }
 #: Figures of which others show the same.
 LEFT_OUT = re.compile(r"atlas|plasma|steinsland_.*_tn|steinsland_[cz].*")
+#: Files of benchmarks that pages of papers alone show.
+BENCHMARKS = ("variants", "l1_size")
 #: Names of the facts that tell rows of a study apart.
 CASE = ("routine", "dtype", "layout", "figure", "who", "algorithm", "raster", "extents", "n")
 MARKED = re.compile(r"(<!-- docs/make_papers\.py: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
@@ -111,13 +116,23 @@ def joined(before: dict[str, Any], made: dict[str, Any]) -> dict[str, Any]:
 
 
 def add(folder: Path) -> None:
-    """Add the results of studies in a folder to those of their devices."""
-    for made in (json.loads(path.read_text()) for path in sorted(folder.glob("*.json"))):
+    """Add results in a folder to those of their devices: of studies, and of benchmarks that pages show.
+
+    A run of a tree without history names no commit: then ``PYBLASGPU_COMMIT`` does.
+    """
+    for file in sorted(folder.glob("*.json")):
+        made = json.loads(file.read_text())
+        made["commit"] = made.get("commit") or os.environ.get("PYBLASGPU_COMMIT")
         if made.get("paper") in STUDIES:
             path = RESULTS / made["device"].lower().replace(" ", "_") / f"{made['paper']}.json"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            merged = joined(json.loads(path.read_text()), made) if path.exists() else made
-            path.write_text(json.dumps(merged, indent=1) + "\n")
+            made = joined(json.loads(path.read_text()), made) if path.exists() else made
+        elif file.stem in BENCHMARKS:
+            name = f"{made['date'][:10]}-{made['commit'][:7]}-{file.stem.replace('_', '-')}.json"
+            path = paper_tables.BENCHMARKS / slug(made["device"]) / name
+        else:
+            continue
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(made, indent=1) + "\n")
 
 
 def main(arguments: list[str]) -> int:

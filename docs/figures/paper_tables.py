@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.table import Table
 
+from benchmarks.l1_size import detected
 from pyblasgpu.bench.machine import short_commit
 from pyblasgpu.types import DTYPES
 from tuning.papers import kblas_figure7, recorded
@@ -178,6 +179,19 @@ def _beside_gemm(
     return "" if rate is None else f"{rate:.1f} ({rate / cells[letter, 'gemm', 'NN', n]:.0%})"
 
 
+def l1_size() -> Iterator[str]:
+    """ATLAS's search for the size of L1: cycles of a load by footprint."""
+    paths = sorted(BENCHMARKS.glob("*/*-l1-size.json"))
+    yield from () if paths else ("", NOTHING)
+    for path in paths:
+        run = json.loads(path.read_text())
+        cycles = {row["kib"]: row["cycles"] for row in run["results"]}
+        found = f"{detected(cycles)} KiB found, {run['shared_kib']} KiB of shared memory by the driver"
+        yield from ("", f"{run['device']}, at {short_commit(run['commit'])}: {found}.", "")
+        yield from markdown_rows(("KiB", *cycles), [["cycles", *(f"{each:.0f}" for each in cycles.values())]])
+    yield ""
+
+
 def _recorded() -> list[dict[str, Any]]:
     """What recorded sweeps answer, a device each."""
     return [json.loads(path.read_text()) for path in sorted(STUDIES.glob(f"*/{recorded.NAME}.json"))]
@@ -210,6 +224,7 @@ FILES = {
     "processor": processor,
     "li_lu": block_lu,
     "variants": variants,
+    "l1_size": l1_size,
     "recorded_trsm": recorded_trsm,
     "recorded_trmm": recorded_trmm,
 }

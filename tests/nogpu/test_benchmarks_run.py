@@ -322,6 +322,18 @@ def test_calls_of_another_checkout(scripts, monkeypatch):
     assert needed["count"] == 0 and len(needed["products"]) == len(small)
 
 
+def test_the_size_of_l1_is_where_loads_become_slower(scripts):
+    """A chain goes through all lines, in no order."""
+    script, at, seen = scripts("l1_size"), 0, []
+    following = script.chain(40)
+    for _ in range(40):
+        seen.append(at // (script.LINE // 4))
+        at = following[at]
+    assert at == 0 and sorted(seen) == list(range(40)) != seen
+    assert script.detected({16: 33.0, 64: 34.0, 192: 40.0, 256: 90.0, 512: 200.0}) == 192
+    assert script.detected({16: 33.0, 64: 34.0}) is None
+
+
 def test_rates_of_papers_on_cupys_arrays(scripts):
     scripts("tuning.papers.device_time", BUSY=64, REPEATS=1)
     figure9 = scripts("tuning.papers.kblas_figure9", BLK=8)

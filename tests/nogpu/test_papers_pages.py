@@ -56,8 +56,11 @@ def rates(**of_case):
 
 
 def test_new_results_take_the_place_of_those_of_the_same_cases(papers, tmp_path, monkeypatch):
-    """Rows that stay name their commit; what is of no study is left alone."""
+    """Rows that stay name their commit; files of benchmarks are named by theirs, and others left alone."""
     monkeypatch.setattr(papers, "RESULTS", tmp_path / "results")
+    monkeypatch.setattr(papers.paper_tables, "BENCHMARKS", tmp_path / "benchmarks")
+    l1_size = {"device": "A card", "date": "2026-01-01T08:00", "commit": "abcdef0123", "results": []}
+    (tmp_path / "l1_size.json").write_text(json.dumps(l1_size))
     facts = {"paper": "kblas_figure9", "device": "A card", "date": "2026-01-01"}
     for commit, results in (("aaa", rates(s=1.0, d=2.0)), ("bbb", rates(d=3.0, z=4.0))):
         (tmp_path / "kblas_figure9.json").write_text(
@@ -73,6 +76,8 @@ def test_new_results_take_the_place_of_those_of_the_same_cases(papers, tmp_path,
         ("z", 4.0, None),
     ]
     assert [part["commit"] for part in papers.by_commit(made)] == ["aaa", "bbb"]
+    (path,) = (tmp_path / "benchmarks").glob("*/*.json")
+    assert path.relative_to(tmp_path).as_posix() == "benchmarks/a-card/2026-01-01-abcdef0-l1-size.json"
 
 
 def test_variants_beside_gemm(papers, tmp_path, monkeypatch):
@@ -99,3 +104,13 @@ def test_operations_of_the_processor(papers, tmp_path, monkeypatch):
     (tmp_path / "a_cpu" / "cpu.json").write_text(json.dumps({"results": results}))
     lines = list(papers.lines_of("processor"))
     assert "| dgemm | 0.50, 2.00 | 0.50, 2.00 |" in lines and "| dgemm TN | 0.75, 3.00 |  |" in lines
+
+
+def test_the_size_of_l1(papers, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["paper_tables"], "BENCHMARKS", tmp_path)
+    (tmp_path / "a-card").mkdir()
+    results = [{"kib": kib, "cycles": cycles} for kib, cycles in ((64, 33.4), (128, 34.0), (256, 200.0))]
+    run = {"device": "A card", "commit": "abcdef0123", "shared_kib": 228, "results": results}
+    (tmp_path / "a-card" / "2026-01-01-abcdef0-l1-size.json").write_text(json.dumps(run))
+    lines = list(papers.lines_of("l1_size"))
+    assert "| cycles | 33 | 34 | 200 |" in lines and any("128 KiB found" in line for line in lines)
