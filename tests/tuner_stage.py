@@ -153,6 +153,9 @@ class Stage:
     def getrs(self, piv, lu, b, stream, **flags):
         self.factors("getrs", piv, lu, b, **flags)
 
+    def geqrf(self, tau, a, stream):
+        self.factors("geqrf", tau, a)
+
     def factors(self, name, *operands, **flags):
         run = factor_launch_list(name)(*operands, **flags).run
         run([operand.pointer for operand in operands], stream=0)

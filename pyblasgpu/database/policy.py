@@ -184,6 +184,7 @@ _TRMM_COLUMNS = Trial("least", "trmm", tuple((4096, columns) for columns in (4, 
 _SMALL_SYSTEMS = Trial(
     "most", "getrs", tuple((32, columns, 1000) for columns in (1, 4, 16, 32, 64)), "columns"
 )
+_QR_ROWS = Trial("least", "geqrf", tuple((rows, 128) for rows in (256, 512, 1024, 2048, 4096, 8192)))
 _ORDERS = 1024, 2048, 4096, 6144, 8192, 12288
 _FACTOR_ORDERS = tuple((order,) for order in _ORDERS)
 _LU_WIDTHS = Trial("widths", "getrf", _squares(*_ORDERS), values=(0, 128, 256, 512))
@@ -308,7 +309,7 @@ class Policy:
     symv_small_max_bytes: ByDtype = _value("bytes", "of A up to which SYMV is one launch", _l2)
 
     cholesky_panel_min_rows: float = _value(
-        "rows", "from which on GEQRF's blocks of columns come from Cholesky factors"
+        "rows", "from which on GEQRF's blocks of columns come from Cholesky factors", trial=_QR_ROWS
     )
     cholesky_qr_min_rows: float = _value(
         "rows", "from which on reduced QR factors come from Cholesky's", _sms

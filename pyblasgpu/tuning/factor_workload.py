@@ -24,7 +24,7 @@ Copies = tuple[tuple[Callable[[], None], ...], Callable[[int], None]]
 def _cholesky(load: Arenas, routine: Callable, dtype: Dtype, extents: tuple[int, ...]) -> Copies:
     """Diagonals of a matrix are constant, and the main one dominates: it repeats n + 1 elements."""
     (n,) = extents
-    source, outs = _squares(load, "the definite matrix", dtype, n, lambda: dominant(dtype, n))
+    source, outs = _matrices(load, "the definite matrix", dtype, (n, n), lambda: dominant(dtype, n))
     infos = load.matrices("info", dtype, 1, 1, len(outs))
 
     def call(info: Operand, a: Operand) -> Callable[[], None]:
@@ -37,10 +37,7 @@ def _lu(load: Arenas, routine: Callable, dtype: Dtype, extents: tuple[int, ...])
     """Random square matrices, so that rows are interchanged."""
     n = extents[0]
 
-    def chunk() -> np.ndarray:
-        return reals(np.random.default_rng(n), (PERIOD,), dtype)
-
-    source, outs = _squares(load, "the matrix", dtype, n, chunk)
+    source, outs = _matrices(load, "the matrix", dtype, (n, n), lambda: _random(dtype, n))
     infos, pivots = (
         load.matrices("info", dtype, 1, 1, len(outs)),
         load.matrices("piv", dtype, n, 1, len(outs)),
@@ -50,6 +47,18 @@ def _lu(load: Arenas, routine: Callable, dtype: Dtype, extents: tuple[int, ...])
         return lambda: routine(piv, info, a, load.stream)
 
     return tuple(map(call, pivots, infos, outs)), _restore(load, source, outs)
+
+
+def _reflectors(load: Arenas, routine: Callable, dtype: Dtype, extents: tuple[int, ...]) -> Copies:
+    """Random matrices with more rows than columns."""
+    rows, columns = extents
+    source, outs = _matrices(load, "the columns", dtype, (rows, columns), lambda: _random(dtype, rows))
+    factors = load.matrices("tau", dtype, columns, 1, len(outs))
+
+    def call(tau: Operand, a: Operand) -> Callable[[], None]:
+        return lambda: routine(tau, a, load.stream)
+
+    return tuple(map(call, factors, outs)), _restore(load, source, outs)
 
 
 def _solutions(load: Arenas, routine: Callable, dtype: Dtype, extents: tuple[int, ...]) -> Copies:
@@ -87,6 +96,7 @@ FACTORS: dict[str, Callable[[Arenas, Callable, Dtype, tuple[int, ...]], Copies]]
     "getrf": _lu,
     "potrf": _cholesky,
     "getrs": _solutions,
+    "geqrf": _reflectors,
 }
 
 
@@ -97,14 +107,18 @@ def dominant(dtype: Dtype, n: int) -> np.ndarray:
     return made
 
 
-def _squares(
-    load: Arenas, name: str, dtype: Dtype, n: int, chunk: Callable[[], np.ndarray]
+def _random(dtype: Dtype, seed: int) -> np.ndarray:
+    return reals(np.random.default_rng(seed), (PERIOD,), dtype)
+
+
+def _matrices(
+    load: Arenas, name: str, dtype: Dtype, shape: tuple[int, int], chunk: Callable[[], np.ndarray]
 ) -> tuple[Operand, list[Operand]]:
     """A matrix that repeats a chunk, and copies to be overwritten."""
-    count = load.copies(dtype, n * n)
-    outs = load.matrices("B", dtype, n, n, count)
-    arena = load.arena((name, dtype.letter, n), n * n * dtype.itemsize, chunk)
-    return Operand(arena.address, n, n, 1, n, dtype, device=load.device), outs
+    m, n = shape
+    outs = load.matrices("B", dtype, m, n, load.copies(dtype, m * n))
+    arena = load.arena((name, dtype.letter, m), m * n * dtype.itemsize, chunk)
+    return Operand(arena.address, m, n, 1, m, dtype, device=load.device), outs
 
 
 def _restore(load: Arenas, source: Operand, outs: Sequence[Operand]) -> Callable[[int], None]:

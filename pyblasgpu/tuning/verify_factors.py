@@ -17,6 +17,7 @@ FACTOR_EXTENTS: dict[str, dict[str, tuple[int, ...]]] = {
     "getrf": {"aligned": (700,), "odd": (517,)},
     "potrf": {"aligned": (700,), "odd": (517,)},
     "getrs": {"aligned": (32, 64), "odd": (31, 33)},
+    "geqrf": {"aligned": (700, 64), "odd": (517, 33)},
 }
 TOLERANCE = 8  # times the order and the rounding, relative to the largest elements
 
@@ -74,12 +75,28 @@ def _check_solutions(
     return _residual(product - right, n * right, dtype)
 
 
+def _check_reflectors(
+    routine: Callable, dtype: Dtype, extents: tuple[int, ...], stream: int, fence: Fence
+) -> str:
+    """H1 H2 ... R is A."""
+    m, n = extents
+    a = reals(np.random.default_rng(m), (m, n), dtype)
+    out, scalars = fence(a, "F"), fence(np.ones((n, 1), dtype.name), "F")
+    routine(scalars.operand, out.operand, stream)
+    factors, tau = out.fetched("geqrf"), np.ascontiguousarray(scalars.fetched("geqrf"))
+    product, vectors = np.triu(factors), np.tril(factors, -1) + np.eye(m, n, dtype=dtype.name)
+    for v, factor in zip(vectors.T[::-1], tau[::-1, 0], strict=True):
+        product -= factor * np.outer(v, v.conj() @ product)
+    return _residual(product - a, a, dtype)
+
+
 #: Checks of a routine's results: ``check(routine, dtype, extents, stream, fence)`` returns what is wrong, or
 #: ''.
 FACTOR_CHECKS: dict[str, Callable[..., str]] = {
     "getrf": _check_lu,
     "potrf": _check_cholesky,
     "getrs": _check_solutions,
+    "geqrf": _check_reflectors,
 }
 
 

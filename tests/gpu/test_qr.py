@@ -54,10 +54,42 @@ def test_bounds(kind, letter, shape):
 
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("shape", [(9, 700, 70), (40, 1500, 33), (150, 1100, 40)])
-def test_batches_of_panels_by_several_blocks(letter, shape):
-    """More matrices than the device can have at a time."""
+@pytest.mark.parametrize("rows", [0, 1 << 60])
+def test_batches_of_panels(decide_by, letter, shape, rows):
+    """By Cholesky factors; by several blocks, of more matrices than the device can have at a time."""
+    decide_by(cholesky_panel_min_rows=rows)
     a = matrix_of("random", letter, *shape)
     check_factors(a, *factors(cupy.asarray(a)))
+
+
+@pytest.mark.parametrize("kind", SETS)
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape", [(300, 130), (2, 1100, 90), (150, 300, 70), (70_000, 40)])
+def test_blocks_by_cholesky_factors(decide_by, kind, letter, shape):
+    """Bounds whatever the condition; where one matrix of a batch fails others have LAPACK's factors."""
+    decide_by(cholesky_panel_min_rows=0)
+    a = matrix_of(kind, letter, *shape)
+    if len(shape) == 3:
+        a[1] = matrix_of("random", letter, *shape[1:])
+    check_factors(a, *factors(cupy.asarray(a)))
+    if len(shape) == 3:
+        ours, expected = (lapack.geqrf(each)[0] for each in (cupy.asarray(a), a[1]))
+        atol = 100 * shape[1] * np.finfo(a.dtype).eps
+        np.testing.assert_allclose(ours[1].get(), expected, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("value", [np.nan, np.inf, 0])
+@pytest.mark.parametrize("row", [0, 600])
+def test_one_block_of_a_batch_that_fails(decide_by, letter, value, row):
+    decide_by(cholesky_panel_min_rows=0)
+    a = matrix_of("random", letter, 3, 700, 300)
+    a[1, row:, 200] = value
+    _, r = factors(cupy.asarray(a))
+    assert np.isfinite(r[1]).all() == (value == 0)
+    q, r = factors(cupy.asarray(a[[0, 2]]))
+    check_factors(a[[0, 2]], q, r)
+    check_factors(a[[0, 2]], *(each[[0, 2]] for each in factors(cupy.asarray(a))))
 
 
 @pytest.mark.parametrize("kind", SETS)
@@ -244,11 +276,13 @@ def test_least_squares_of_any_rank(letter, shape, rank):
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("letter", DTYPES)
-def test_ratios_of_lapacks_testers(path, letter):
+@pytest.mark.parametrize("rows", [0, 1 << 60])
+def test_ratios_of_lapacks_testers(decide_by, path, letter, rows):
     def fetched(array):
         return array.numpy() if isinstance(array, lapack.DeviceIntegers) else cupy.asnumpy(array)
 
-    for m, n in SHAPES_OF_TESTERS:
+    decide_by(cholesky_panel_min_rows=rows)
+    for m, n in [*SHAPES_OF_TESTERS, (300, 130)]:
         ratios = worst(path, letter, m, n, (cupy.asarray, fetched))
         assert max(ratios.values()) < THRESHOLD, (m, n, ratios)
 

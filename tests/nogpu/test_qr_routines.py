@@ -10,6 +10,7 @@ from qr_cases import SETS, check_factors, matrix_of
 from scipy.linalg.lapack import get_lapack_funcs
 
 from pyblasgpu.routines.lapack import gels, geqrf, lq, orgqr, ormqr
+from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import DTYPES, Side, Trans
 
 SHAPES = [
@@ -176,9 +177,17 @@ def test_blocks_by_cholesky_factors(kernels, decide_by, kind, letter, shape):
 
 
 def test_panels_of_many_rows(kernels):
-    a = matrix_of("random", "d", 60_000, 40)
-    qr, tau = factored(a, "F")
-    q = qr.copy(order="F")
-    run(orgqr, tau, q)
-    assert "geqrf_tall" in {name for name, *_ in kernels.launches}
-    check_factors(a, q, np.triu(qr[:40]))
+    """By Cholesky factors, or where there are few columns or the policy says so by `geqrf_tall`."""
+    for columns, least, kernel in (
+        (40, 512, "orhr_leaf"),
+        (9, 512, "geqrf_tall"),
+        (40, 1 << 60, "geqrf_tall"),
+    ):
+        kernels.launches.clear()
+        with deciding_by(cholesky_panel_min_rows=least):
+            a = matrix_of("random", "d", 60_000, columns)
+            qr, tau = factored(a, "F")
+        q = qr.copy(order="F")
+        run(orgqr, tau, q)
+        assert kernel in {name for name, *_ in kernels.launches}
+        check_factors(a, q, np.triu(qr[:columns]))

@@ -158,6 +158,7 @@ def test_what_is_measured_is_what_matters():
         *("launch_seconds", "sum_seconds", "fused_trsm_min_order", "fused_trmm_max_order", "trsv_min_order"),
         *("getrf_lookahead", "potrf_lookahead", "trsm_stop", "trmm_stop", "fp16_min_work", "int8_fma_rate"),
         *("tensor_trsm_min_order", "tensor_trmm_min_order", "host_min_order", "getrs_small_max_rhs"),
+        "cholesky_panel_min_rows",
     }
     assert expected <= set(trials())
     for other in (other for trial in trials().values() for other, _ in trial.others):
@@ -191,6 +192,7 @@ TRUTH = {
     "trsv_min_order": (16, ((8, 1), (16, 1), (32, 1))),
     "trsm_stop": ({"s": 256, "d": 128}, ((8, 8),)),
     "getrs_small_max_rhs": (4, ((4, 1, 3), (4, 4, 3), (4, 8, 3))),
+    "cholesky_panel_min_rows": (64, ((32, 8), (64, 8), (128, 8))),
     "getrf_lookahead": ({"128": 16, "256": 32}, ((8, 8), (16, 16), (32, 32))),
     "host_min_order": ({"s": 96, "d": 96}, ((64,) * 3, (96,) * 3)),
 }

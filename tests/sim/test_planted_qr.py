@@ -35,6 +35,11 @@ def triangle(**options) -> Check:
 
 
 @one_each
+def columns(test: Callable = test_reflectors.check_columns, **options) -> Check:
+    return Check("orhr_leaf", lambda module: test(kernels=module, **options))
+
+
+@one_each
 def pivoted(test: Callable = test_geqp3.check, **options) -> Check:
     return Check("geqp3", lambda module: test(kernels=module, **options))
 
@@ -68,6 +73,20 @@ DEFECTS = [
     ("factor.qr.geqp3", "(3 - (j & 1)) * n", "(2 + (j & 1)) * n", SPREAD),
     ("factor.qr.pivot_column", "* CANDIDATE + k] = best[k]\n        cuda.syncthreads()", "* CANDIDATE + k] = best[k]", pivoted()),
     ("factor.qr.pivot_column", "            cuda.syncthreads()\n            for k in range(COUNT):\n                x[k] =", "            for k in range(COUNT):\n                x[k] =", SPREAD),
+    ("factor.qr.orhr_leaf", "            cuda.syncthreads()\n            i = int32", "            i = int32", columns()),
+    ("factor.qr.orhr_leaf", "        wait()\n        cuda.syncthreads()", "        wait()", columns()),
+    # vectors of orthonormal columns
+    ("factor.qr.orhr_leaf", "re >= real(0), real(-1)", "re < real(0), real(-1)", columns()),
+    ("factor.qr.orhr_leaf", "if at > i:", "if at >= i:", columns()),
+    ("factor.qr.orhr_leaf", "finish_row(s, other, sign, int32(i - 1), t)", "pass", columns()),
+    ("factor.qr.orhr_leaf", "x[1] = -second[at + 1]", "x[1] = second[at + 1]", columns(letter="z")),
+    ("factor.qr.orhr_leaf", "divide(-sign * pivot[1], diagonal)", "divide(sign * pivot[1], diagonal)", columns(letter="z")),
+    ("factor.qr.orhr_leaf", "offset(r, batch * stride_r * REALS)", "r", columns()),
+    ("factor.qr.orhr_leaf", "departure < real(DEPARTURE)", "departure < real(1)", columns(test_reflectors.check_failures)),
+    ("factor.qr.orhr_leaf", "if info[0] != 0:", "if info[0] < 0:", columns(test_reflectors.check_failures)),
+    ("factor.qr.orhr_leaf", "= f <= real(LARGEST)", "= True", columns(test_reflectors.check_failures)),
+    ("factor.qr.orhr_leaf", "acc[0] = real(WORST)", "acc[0] += real(0)", columns(test_reflectors.check_failures)),
+    ("factor.qr.geqp3", "info[batch * stride_info] == 0", "info[0] == 0", pivoted(test_geqp3.unpivoted)),
     # pivots
     ("factor.qr.pivot_column", "e == best[0]) & ((f > best[1])", "e == best[0]) & ((f < best[1])", pivoted()),
     ("factor.qr.pivot_column", "(q < best[2])", "(q > best[2])", PIVOTED_SPECIAL),

@@ -10,9 +10,12 @@ from scipy.linalg import lapack
 
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.simulator import intrinsics as simulator
+from pyblasgpu.kernels.factor.cholesky.potrf_leaf import PotrfLeaf
+from pyblasgpu.kernels.factor.qr.geqp3 import Geqp3
 from pyblasgpu.kernels.factor.qr.geqrf_panel import GeqrfPanel
 from pyblasgpu.kernels.factor.qr.geqrf_tall import GeqrfTall
 from pyblasgpu.kernels.factor.qr.larft_leaf import LarftLeaf
+from pyblasgpu.kernels.factor.qr.orhr_leaf import OrhrLeaf
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines.lapack import gels, geqrf, lq, orgqr, ormqr
 from pyblasgpu.testing.reference import fenced
@@ -33,6 +36,9 @@ def small_panels(letter: str):
         "geqrf_panel": GeqrfPanel(letter, 64, 1, 8),
         "geqrf_tall": GeqrfTall(letter, 32, 8),
         "larft_leaf": LarftLeaf(letter, 16, 32),
+        "orhr_leaf": OrhrLeaf(letter, 16, 32),
+        "potrf_leaf": PotrfLeaf(letter, 16, 32, 8),
+        "geqp3": Geqp3(letter, 64),
     }
     with ExitStack() as stack:
         stack.enter_context(small_kernels(letter))
@@ -97,6 +103,23 @@ def test_factors_and_q(letter, order, shape):
         np.testing.assert_allclose(identity, np.stack([np.eye(columns)] * 2), atol=100 * dtype.unit_roundoff)
         again = q[:, :, :k] @ np.triu(a[:, :k])
         np.testing.assert_allclose(again, start, rtol=0, atol=200 * dtype.unit_roundoff)
+
+
+def test_blocks_by_cholesky_factors(decide_by):
+    """LAPACK's factors of a batch, of which a matrix fails: columns are zero, and no numbers."""
+    decide_by(cholesky_panel_min_rows=32)
+    m, n, dtype = 33, 16, DTYPES["s"]
+    start = random(np.random.default_rng(m), "s", 2, m, n)
+    start[1, :, 3], start[1, 5, 14] = 0, np.nan
+    a, unharmed = fenced(start, "C")
+    tau = np.full((2, n, 1), np.nan, dtype.name)
+    with small_panels("s"):
+        run(geqrf, tau, a)
+    assert unharmed() and tau[1, 3] == 0 and np.isnan(a[1, :, 14]).any()
+    for z, columns in enumerate((n, n - 2)):
+        expected, scalars = lapack.dgeqrf(start[z, :, :columns])[:2]
+        np.testing.assert_allclose(a[z, :, :columns], expected, rtol=0, atol=500 * dtype.unit_roundoff)
+        np.testing.assert_allclose(tau[z, :columns, 0], scalars, rtol=0, atol=100 * dtype.unit_roundoff)
 
 
 @pytest.mark.parametrize("letter", "sz")

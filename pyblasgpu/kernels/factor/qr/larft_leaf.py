@@ -21,6 +21,7 @@ __all__ = ["STEM", "LarftLeaf", "source", "triangle_maker"]
 
 STEM = "larft_leaf"
 BYTES = 32  # of a row of V^H V that a thread reads at a time
+LOADS = 8  # columns of V^H V that a thread has under way
 PARAMETERS = parameters(
     "pointer: tau, t",
     "int32: n",
@@ -125,11 +126,42 @@ def triangle_maker(facts: Dtype) -> Callable:
     return make
 
 
+def _loader(config: LarftLeaf) -> Callable:
+    """``load(s, t, ldt, n, r)``: row r of V^H V to shared memory by a thread, some columns at a time."""
+    REALS, LD, LOCAL = (
+        config.dtype_facts.reals_per_element,
+        config.ld,
+        LOADS * config.dtype_facts.reals_per_element,
+    )
+    real, read = ptx.REALS[config.dtype_facts.real], ptx.load_global(1, False)
+
+    @device_function
+    def fetch(k, x, t, ldt, c, n, r):
+        for part in range(REALS):
+            read(x, k * REALS + part, t, ((c + k) * ldt + r) * REALS + part, c + k < n)
+
+    @device_function
+    def keep(k, x, s, c, r):
+        for part in range(REALS):
+            s[((c + k) * LD + r) * REALS + part] = x[k * REALS + part]
+
+    fetches, keeps = unrolled(LOADS, fetch), unrolled(LOADS, keep)
+
+    @device_function
+    def load(s, t, ldt, n, r):
+        x = cuda.local.array(LOCAL, real)
+        for c in range(0, n, LOADS):
+            fetches(0, x, t, ldt, c, n, r)
+            keeps(0, x, s, c, r)
+
+    return load
+
+
 def _build(config: LarftLeaf):
     facts, LD = config.dtype_facts, config.ld
     REALS, real = facts.reals_per_element, ptx.REALS[facts.real]
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
-    grid_dependency_wait, make = ptx.grid_dependency_wait, triangle_maker(facts)
+    grid_dependency_wait, load, make = ptx.grid_dependency_wait, _loader(config), triangle_maker(facts)
 
     def larft_leaf(tau, t, n, tau_step, ldt, stride_tau, stride_t):
         # (1) V^H V by columns, a row a thread
@@ -138,9 +170,7 @@ def _build(config: LarftLeaf):
         grid_dependency_wait()
         tau, t = offset(tau, batch * stride_tau * REALS), offset(t, batch * stride_t * REALS)
         if r < n:
-            for c in range(n):
-                for part in range(REALS):
-                    s[(c * LD + r) * REALS + part] = t[(c * ldt + r) * REALS + part]
+            load(s, t, ldt, n, r)
 
         # (2) a row of T
         cuda.syncthreads()

@@ -200,7 +200,6 @@ def _writer(config: OrhrLeaf) -> Callable:
         store_global(r, (at * ld + row) * REALS, re, ok & (not is_below))
         if COMPLEX:
             v, u = re * f_im + im * f, sign * x[k * 2 + 1]
-            u = select(row == at, real(0), u)
             store_global(a, to + 1, select(is_below, v, u), ok)
             store_global(r, (at * ld + row) * REALS + 1, im, ok & (not is_below))
 
