@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import Parameter
 
 from ..dispatch.choose import generation
 from ..frontend.arrays.layouts import Layout, batches
@@ -41,15 +42,12 @@ class Places(NamedTuple):
         Arguments that are neither tensors nor numbers.
     numbers : tuple of int
         Alpha and beta, as far as it has them.
-    has_optional : bool
-        Whether a tensor may be None.
     """
 
     names: tuple[str, ...]
     tensors: tuple[int, ...]
     flags: tuple[int, ...]
     numbers: tuple[int, ...]
-    has_optional: bool
 
     @classmethod
     def of(cls, arguments: Any) -> Places:
@@ -58,8 +56,7 @@ class Places(NamedTuple):
         tensors = tuple(i for i, kind in enumerate(kinds) if "Tensor" in kind)
         numbers = tuple(i for i, kind in enumerate(kinds) if kind == "number")
         flags = tuple(i for i in range(len(kinds)) if i not in tensors and i not in numbers)
-        names = tuple(argument.name for argument in arguments)
-        return cls(names, tensors, flags, numbers, any("Optional" in kind for kind in kinds))
+        return cls(tuple(argument.name for argument in arguments), tensors, flags, numbers)
 
 
 class _Kept(NamedTuple):
@@ -90,8 +87,10 @@ def launched(row: Any, args: tuple[Any, ...]) -> Any:
         return None
     given, places = args if row.given is None else row.given(*args), row.places
     inputs = tuple([given[i] for i in places.tensors])
-    if places.has_optional:
-        inputs = tuple([each for each in inputs if each is not None])
+    for each in inputs:
+        if type(each) is not Tensor:
+            inputs = tuple([_plain(each) for each in inputs if each is not None])
+            break
     description = TORCH.read(inputs)
     if description is None:
         return None
@@ -125,6 +124,11 @@ def launched(row: Any, args: tuple[Any, ...]) -> Any:
     if row.finish is not None:
         row.finish(result, *given)
     return result
+
+
+def _plain(x: Tensor) -> Tensor:
+    """Return a parameter as a tensor."""
+    return x.detach() if type(x) is Parameter else x
 
 
 def enqueue(name: str, *arrays: Tensor) -> bool:

@@ -40,12 +40,18 @@ def _empty_factors(a: Tensor) -> tuple[Tensor, Tensor]:
     return by_columns(a, a.shape), order
 
 
-def _from_zero(lu: Tensor, pivots: Tensor, *others: Any) -> tuple[Any, ...]:
+def _from_zero(a: Tensor, pivots: Tensor, *others: Any) -> tuple[Any, ...]:
     """Return arguments with pivots as routines count them."""
-    return lu, pivots - 1, *others
+    return a, pivots - 1, *others
 
 
 class Interchanged(rows.Interchanged, Operator):
+    given = staticmethod(_from_zero)
+
+    @staticmethod
+    def launches(a, pivots, back):
+        return listed("interchanged", back=back)
+
     @staticmethod
     def empty(a, pivots, back):
         return by_columns(a, (*torch.broadcast_shapes(a.shape[:-2], pivots.shape[:-1]), *a.shape[-2:]))

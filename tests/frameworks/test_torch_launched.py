@@ -9,11 +9,13 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch_cases import CASES, random, spd
+from walk import walk
 
+import pyblasgpu.torch as ours
 from pyblasgpu.routines.lapack import reverse_potrf
 from pyblasgpu.torch import operators
 
-WITHOUT_LIST = ("interchanged", "qr", "eigh", "eigvalsh", "svd", "svdvals", "pinv")
+WITHOUT_LIST = ("qr", "eigh", "eigvalsh", "svd", "svdvals", "pinv")
 LISTED = {
     name: case
     for name, case in CASES.items()
@@ -97,6 +99,48 @@ def test_info_of_a_batch_is_contiguous(dtype, lists, monkeypatch):
     info = operators.TENSORS.cholesky_ex(a, False)[1]
     assert info.dtype is torch.int32 and info.is_contiguous() and (info != 0).tolist() == [False, True, False]
     assert lists == ["cholesky_ex"]
+
+
+#: Calls, and the most functions of the package that one enters.
+WALKS = {
+    "gemm(a, b)": 20,
+    "trsm(a, b, lower=True)": 22,
+    "cholesky_ex(a)": 17,
+    "cholesky_solve(b, a)": 18,
+    "lu_solve(a, pivots, b)": 19,
+    "solve_ex(a, b)": 20,
+    "slogdet(a)": 21,
+    "inv_quad_logdet(a, b)": 19,
+    "gemm(r, b)": 26,
+    "cholesky_ex(r)": 24,
+}
+
+
+@pytest.mark.parametrize("call", WALKS)
+def test_a_repeated_call_enters_few_functions(call, monkeypatch):
+    monkeypatch.setattr("pyblasgpu.torch.linalg_cholesky.check_info", lambda *_: None)
+    names = {"a": spd(torch.float64, 8, 8), "b": random(torch.float64, 8, 8)}
+    names |= {"r": names["a"].clone().requires_grad_(), "pivots": torch.arange(1, 9, dtype=torch.int32)}
+    cuda_tensors.install(monkeypatch)
+    code = compile(f"ours.{call}", call, "eval")
+
+    def run():
+        return eval(code, {"ours": ours}, names)  # noqa: S307 - of the table
+
+    run()
+    assert len(steps := walk(run).steps) <= WALKS[call], steps
+
+
+def test_parameters_are_tensors(lists, monkeypatch):
+    a, b = torch.nn.Parameter(random(torch.float64, 3, 3)), random(torch.float64, 3, 3)
+    expected = a @ b
+    cuda_tensors.install(monkeypatch)
+    operators.TENSORS.gemm(a, b, None, 1, 0, None).sum().backward()
+    torch.testing.assert_close(a.grad, (b.sum(1)).expand(3, 3))
+    with torch.no_grad():
+        torch.testing.assert_close(operators.TENSORS.gemm(b, a, a, 1, 1, None), b @ a + a)
+        torch.testing.assert_close(operators.TENSORS.gemm(a, b, None, 1, 0, None), expected)
+    assert lists == ["gemm"] * 4
 
 
 @pytest.mark.parametrize("is_recorded", [False, True])

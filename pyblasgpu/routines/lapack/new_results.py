@@ -13,7 +13,7 @@ from ...types import Region, Trans, Uplo
 from ..copies import emit_copy, emit_mirrored
 from ..launch_list import LaunchList, cached_launch_list
 from ..level3.gemm import emit_gemm
-from . import determinants, getrf, getri, getrs, potrf, potri, potrs
+from . import determinants, getrf, getri, getrs, laswp, potrf, potri, potrs
 from .factor_steps import emit_restore
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "determinant",
     "downdated",
     "factored_solution",
+    "interchanged",
     "lu",
     "lu_inverse",
     "lu_solution",
@@ -155,6 +156,16 @@ def _emit_solution(
 ) -> None:
     _emit_lu(launches, a, piv, info, factors)
     _emit_lu_solution(launches, factors, piv, b, x, left, False)
+
+
+def interchanged(a: Operand, piv: Operand, out: Operand, *, back: bool) -> LaunchList | None:
+    """Return the list of A with rows interchanged by pivots, from the last one if they go `back`."""
+    return _listed(_emit_interchanged, (a, piv), (out,), back)
+
+
+def _emit_interchanged(launches: LaunchList, a: Operand, piv: Operand, out: Operand, back: bool) -> None:
+    emit_copy(launches, 1.0, a, out)
+    laswp.emit(launches, piv, out, back)
 
 
 def lu_inverse(factors: Operand, piv: Operand, inverse: Operand) -> LaunchList | None:
