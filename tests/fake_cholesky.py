@@ -14,7 +14,8 @@ def potrf_leaf(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     batch = grid[2]
     assert grid[:2] == (1, 1) and n <= fake.source.config.ORDER
     info = words(pointers[0], 1, 1, batch, i_step * fake.dtype.itemsize // 4)
-    a = fake.view(pointers[1], n, n, *steps, batch, a_step)
+    a = fake.view(pointers[2], n, n, *steps, batch, a_step)
+    a[:] = fake.view(pointers[1], n, n, *steps, batch, a_step)
     for z in range(batch):
         _factor(a[z], n, info[z], before)
         if clean:
@@ -27,7 +28,8 @@ def potrf_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
     config = fake.source.config
     assert grid == (config.grid(n, count), 1, 1) and lanes == config.lanes(n) and n < config.LD
     info = words(pointers[0], 1, 1, count, i_step)
-    a = fake.view(pointers[1], n, n, *steps, count, a_step)
+    a = fake.view(pointers[2], n, n, *steps, count, a_step)
+    a[:] = fake.view(pointers[1], n, n, *steps, count, a_step)
     for z in range(count):
         _factor(a[z], n, info[z], 0)
         if clean:

@@ -84,9 +84,10 @@ def getrf_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
     m, n, lanes, batch, *steps, step, a_step, p_step, i_step = numbers
     config = fake.source.config
     assert grid == (config.grid(m, batch), 1, 1) and lanes == config.lanes(m) and max(m, n) <= config.COLS
-    a = fake.view(pointers[0], m, n, *steps, batch, a_step)
-    pivots = words(pointers[1], min(m, n), step, batch, p_step)
-    info = words(pointers[2], 1, 1, batch, i_step)
+    a = fake.view(pointers[1], m, n, *steps, batch, a_step)
+    a[:] = fake.view(pointers[0], m, n, *steps, batch, a_step)
+    pivots = words(pointers[2], min(m, n), step, batch, p_step)
+    info = words(pointers[3], 1, 1, batch, i_step)
     for z in range(batch):
         a[z], pivots[z], info[z, 0] = _getrf(a[z])
 
@@ -99,7 +100,8 @@ def getrs_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
     mirrored = bool(options & MIRRORED)
     pivots = np.zeros((batch, 0), int) if mirrored else words(pointers[0], n, step, batch, p_step)
     lu = fake.view(pointers[1], n, n, *steps, batch, lu_step, bool(options & CONJUGATE))
-    b = fake.view(pointers[2], n, r, b_rs, b_cs, batch, b_step)
+    b = fake.view(pointers[3], n, r, b_rs, b_cs, batch, b_step)
+    b[:] = fake.view(pointers[2], n, r, b_rs, b_cs, batch, b_step)
     for z in range(batch):
         rows = np.arange(n)
         for i, pivot in enumerate(pivots[z]):
@@ -119,7 +121,8 @@ def gesv_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     """Solutions or inverses of a batch, and info."""
     n, r, inverts, lanes, count, *steps, i_step, a_step, b_step, x_step = numbers
     config = fake.source.config
-    assert grid == (config.grid(n, count), 1, 1) and lanes == config.lanes(n) and n <= config.COLS
+    assert grid == (config.grid(n, count) * config.shares(r), 1, 1)
+    assert lanes == config.lanes(n) and n <= config.COLS
     a = fake.view(pointers[1], n, n, *steps[:2], count, a_step)
     b = (
         np.broadcast_to(np.eye(n), a.shape)

@@ -274,7 +274,7 @@ STAND_INS = {
 } | {"pyblasgpu.routines.lapack.new_results.definite_inverse": stand_in(definite_inverses)}
 
 
-def joined(copy, rest, count):
+def joined(copy, rest, operands):
     """The launches of a copy and of what follows it, of stand-ins."""
 
     def bound(*numbers):

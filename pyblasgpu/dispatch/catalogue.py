@@ -109,7 +109,7 @@ def fixed_kernels(stem: str, dtype: str, device: Device) -> Iterator[KernelSourc
     elif stem == "getrf_panel":
         yield from (family.source(each) for each in _panels(config, device))
     elif stem in ("getrf_small", "gesv_small"):
-        yield from (family.source(config.specialize(order, device)) for order in (1, config.COLS))
+        yield from (family.source(config.specialize(order, device)) for order in config.WIDTHS)
     elif stem == "gemm_grouped":
         yield from family.plain_sources(config.on(device))
     elif hasattr(config, "fitting"):

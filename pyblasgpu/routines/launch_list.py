@@ -100,6 +100,9 @@ class LaunchList:
         Names of the policy's values that decided what was emitted.
     inputs : int or None
         How many operands, the first ones, are only read; None: all that are not the last one.
+    source_pointer : int or None
+        Which pointer of the only launch is of the matrix that is read; it may be another one of the output's
+        strides, of which it need not be a copy then.
     """
 
     def __init__(self, dtype: Dtype, device: int, inputs: int | None = None):
@@ -107,6 +110,7 @@ class LaunchList:
         self.workspace_limit: int | None = None
         self.lane, self.is_chain = CALL, False
         self.tiles_per_block: int | None = None
+        self.source_pointer: int | None = None
         self.choices: list = []
         self.decisive: dict[str, None] = {}
         self.entries: list[Launch] = []
@@ -347,13 +351,17 @@ class LaunchList:
         return replay_with
 
 
-def joined(copy: LaunchList, rest: LaunchList | None, count: int) -> LaunchList:
+def joined(copy: LaunchList, rest: LaunchList | None, operands: Sequence[Operand]) -> LaunchList:
     """Return the launches of a copy, factor 1, and of what follows it, if anything does, as one list.
 
-    Of `count` operands the last one is the output of both, and the one before it the source of the copy.
+    The last operand is the output of both, and the one before it the source of the copy. What follows may
+    read the source itself (`LaunchList.source_pointer`); then there is no copy.
     """
+    count = len(operands)
     assert count <= WORKSPACE_SLOT, "the workspace would be in the place of an operand"
     source, out = count - 2, count - 1
+    if rest is not None and _may_read(rest, *operands[source:]):
+        return _reading_source(rest, source, out)
     both = LaunchList(copy.dtype, copy.device)
     both.entries = [
         _moved(entry, {0: source, 1: out})._replace(scalars=(1.0,) * len(entry.scalars))
@@ -370,6 +378,26 @@ def joined(copy: LaunchList, rest: LaunchList | None, count: int) -> LaunchList:
         both._most, both.uses_flags = [*rest._most], rest.uses_flags
         both.choices += rest.choices
     return both
+
+
+def _may_read(launches: LaunchList, source: Operand, out: Operand) -> bool:
+    """Whether the only launch may read the source: its elements are where those of the output are."""
+    if launches.source_pointer is None or len(launches.entries) > 1 or source.conj:
+        return False
+    strides = (
+        (x.row_stride, x.col_stride, x.batch_stride, x.pointer % x.dtype.itemsize) for x in (source, out)
+    )
+    return len({*strides}) == 1
+
+
+def _reading_source(launches: LaunchList, source: int, out: int) -> LaunchList:
+    """A list of one launch that reads the slot `source` and writes the slot `out`."""
+    apart, (entry,) = LaunchList(launches.dtype, launches.device), launches.entries
+    moved, at = [*_moved(entry, {source: out}).addresses], launches.source_pointer
+    assert at is not None
+    moved[at] = entry.addresses[at]
+    apart.entries, apart.choices = [entry._replace(addresses=tuple(moved))], [*launches.choices]
+    return apart
 
 
 def _moved(entry: Launch, slots: dict[int, int]) -> Launch:

@@ -156,7 +156,7 @@ def test_small_matrices_stay_in_registers(letter, name):
     device, sources = known(name), []
     for kernels in (getrf_small, gesv_small):
         best = FIXED[kernels.STEM].fixed_config(letter)
-        sources += [kernels.source(best.specialize(order, device)) for order in (8, 32)]
+        sources += [kernels.source(best.specialize(order, device)) for order in best.WIDTHS]
     sources.append(getrs_small.source(getrs_small.GetrsSmall(letter)))
     sources.append(getrf_column.source(getrf_column.GetrfColumn(letter)))
     for source in sources:

@@ -236,9 +236,9 @@ def test_a_copy_before_is_over_for_both_lanes(kernels, letter):
         problem = Problem(getrf, random(letter, 500, 500))
     expected, source = problem.run(), np.array(problem.matrix, order="C")
     arrays = (*problem.arrays[:-1], source, problem.arrays[-1])
-    copied = copies.launch_list(1, *(operand(each, DTYPES[letter]) for each in arrays[-2:]))
-    both = launch_list.joined(copied, problem.launches, len(arrays))
-    assert len(both.entries) == len(copied.entries) + len(problem.launches.entries)
+    operands = [operand(each, DTYPES[letter]) for each in arrays]
+    both = launch_list.joined(copies.launch_list(1, *operands[-2:]), problem.launches, operands)
+    assert len(both.entries) == 1 + len(problem.launches.entries)
     for choose in (*extremes(), at_random(3)):
         ordered = copy(both)
         ordered.entries = in_order(both.entries, choose)

@@ -11,6 +11,7 @@ from pyblasgpu.database import FIXED
 from pyblasgpu.database.policy import reference
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import known, stand_ins
+from pyblasgpu.routines import copies, launch_list
 from pyblasgpu.routines.lapack import gesv, getrf, getrs, laswp, potrf, potrs, unless
 from pyblasgpu.types import DTYPES, Trans, Uplo
 
@@ -220,6 +221,29 @@ def test_small_triangles_of_a_batch(kernels, n, batch, stem):
         np.testing.assert_allclose(got, factors + beyond, atol=1e-12)
         assert not words(info).any()
     assert {name for name, *_ in kernels.launches} == {stem}
+
+
+@pytest.mark.parametrize("order, launched", [("C", 1), ("F", 2)])
+@pytest.mark.parametrize("routine, n", [(getrf, 6), (potrf, 6), (potrf, 20)])
+def test_small_factors_without_a_copy(kernels, routine, n, order, launched):
+    """One launch reads the source where it has the strides of the output, else a copy; the source stays."""
+    x, flags = random("d", n, n), {"uplo": Uplo.LOWER, "clean": True} if routine is potrf else {}
+    source = np.stack([x @ x.T + (1 + z) * np.eye(n) for z in range(3)])
+    before, out = source.copy(), np.empty((3, n, n))
+    out = out if order == "C" else out.swapaxes(1, 2)
+    counts = (1,) if routine is potrf else (n, 1)
+    arrays = [*(np.empty((3, count, 1)) for count in counts), source, out]
+    operands = [operand(each, DTYPES["d"]) for each in arrays]
+    copied, rest = (
+        copies.launch_list(1, *operands[-2:]),
+        routine.launch_list(*operands[:-2], operands[-1], **flags),
+    )
+    launch_list.joined(copied, rest, operands).run([each.pointer for each in operands], 1.0, stream=0)
+    assert len(kernels.launches) == launched and (source == before).all() and not words(arrays[-3]).any()
+    run(routine, *arrays[:-2], source, **flags)
+    np.testing.assert_array_equal(out, source)
+    kept = routine.launch_list(*operands[:-2], operands[-1], **(flags | {"clean": False} if flags else flags))
+    assert kept.source_pointer == (None if flags else 0)  # what is beyond a triangle stays
 
 
 @pytest.mark.parametrize(

@@ -21,14 +21,20 @@ def letter_of(array) -> str:
     return next(letter for letter, dtype in DTYPES.items() if dtype.name == array.dtype.name)
 
 
-def factor(stack, kernels=getrf_small, **changes):
-    """Factor a batch in place: pivots and info, which stand among other integers."""
+def factor(stack, kernels=getrf_small, source=None, **changes):
+    """Factor a batch, in place or from a `source`: pivots and info, which stand among other integers."""
     batch, m, n = stack.shape
     config = kernels.GetrfSmall(letter_of(stack), **changes)
     piv, info = np.full((batch, 2 * min(m, n) + 1), -7, np.int32), np.full((batch, 2), -7, np.int32)
     step, *steps = strides(stack)
     integers = m, n, config.lanes(m), batch, *steps, 2, step, piv.shape[1], 2
-    run(kernels.source(config), config.grid(m, batch), (stack, piv, info), integers, ())
+    run(
+        kernels.source(config),
+        config.grid(m, batch),
+        (stack if source is None else source, stack, piv, info),
+        integers,
+        (),
+    )
     assert (piv[:, 1::2] == -7).all() and (piv[:, -1] == -7).all() and (info[:, 1] == -7).all()
     return piv[:, :-1:2], info[:, 0]
 
@@ -54,7 +60,7 @@ def solve(lu, piv, b, trans=0, groups=1, kernels=getrs_small) -> None:
     (lu_step, *lu_steps), (b_step, *b_steps) = strides(op), strides(b)
     options = options_of(conj=trans == 2, unit=trans == 0)
     integers = n, r, options, config.lanes(n), batch, groups, *lu_steps, 1, *b_steps, n, lu_step, b_step
-    run(kernels.source(config), config.grid(n, batch) * groups, (piv, op, b), integers, ())
+    run(kernels.source(config), config.grid(n, batch) * groups, (piv, op, b, b), integers, ())
 
 
 def check_solutions(letter="d", n=7, r=1, batch=5, order="F", trans=0, groups=1, kernels=getrs_small) -> None:
@@ -82,17 +88,18 @@ def check_definite(letter="d", n=7, r=1, batch=5, order="F", upper=False, kernel
     factors[:, ~np.tri(n, dtype=bool)] = np.nan
     stored = np.array(factors.conj().swapaxes(1, 2) if upper else factors, order=order)
     right = np.stack([random(letter, n, r, seed + 9) for seed in range(batch)])
-    view, unharmed = fenced(right, order)
+    source, source_unharmed = fenced(right, order)
+    view, unharmed = fenced(np.full_like(right, np.nan), order)
     config, lower = kernels.GetrsSmall(letter), stored.swapaxes(1, 2) if upper else stored
     (step, *steps), (b_step, *b_steps) = strides(lower), strides(view)
     options = options_of(conj=upper, mirrored=True)
     integers = n, r, options, config.lanes(n), batch, 1, *steps, 1, *b_steps, n, step, b_step
     piv = np.full((batch, n), 99, np.int32)
-    run(kernels.source(config), config.grid(n, batch), (piv, lower, view), integers, ())
+    run(kernels.source(config), config.grid(n, batch), (piv, lower, source, view), integers, ())
     eps = np.finfo(right.dtype).eps
     for matrix, x, b in zip(a, view, right, strict=True):
         assert (abs(matrix @ x - b) <= 100 * n * eps * abs(matrix).max() * abs(x).max() * n).all()
-    assert unharmed()
+    assert unharmed() and source_unharmed() and (source == right).all()
 
 
 def solve_at_once(a, b, kernels=gesv_small, out="F", **changes):
@@ -105,7 +112,13 @@ def solve_at_once(a, b, kernels=gesv_small, out="F", **changes):
     b_step, *b_steps = (0, 0, 0) if b is None else strides(b)
     integers = n, r, int(b is None), config.lanes(n), batch, *a_steps, *b_steps, *x_steps, 2
     arrays = info, a, a if b is None else b, x
-    run(kernels.source(config), config.grid(n, batch), arrays, (*integers, a_step, b_step, x_step), ())
+    run(
+        kernels.source(config),
+        config.grid(n, batch) * config.shares(r),
+        arrays,
+        (*integers, a_step, b_step, x_step),
+        (),
+    )
     assert unharmed() and (info[:, 1] == -7).all()
     return x, info[:, 0]
 
@@ -133,12 +146,15 @@ def test_systems_at_once(letter, order):
         (4, 0, 17, {"COLS": 8}),
         (7, 1, 9, {"COLS": 8}),
         (13, 6, 5, {"DIM": 32}),
+        (11, 0, 3, {"COLS": 16}),
         (27, 0, 3, {}),
     ):
         check_at_once(letter, n, r, batch, order, "FC"[n % 2], **changes)
 
 
-@pytest.mark.parametrize("n, r", [(1, 0), (1, 3), (8, 8), (9, 4), (16, 5), (32, 1), (32, 0), (2, 17)])
+@pytest.mark.parametrize(
+    "n, r", [(1, 0), (1, 3), (8, 8), (9, 4), (16, 5), (32, 1), (32, 0), (2, 17), (3, 40)]
+)
 def test_shapes_at_once(n, r):
     check_at_once("d", n, r, 3)
 
@@ -182,6 +198,17 @@ def test_factors(letter, order):
 )
 def test_shapes(m, n):
     check_factors("d", m, n, 3, "CF"[m % 2])
+
+
+@pytest.mark.parametrize("order", "CF")
+def test_factors_of_another_matrix(order):
+    """A source of the same strides is read, and stays; nothing else is read."""
+    start = np.stack([random("d", 5, 7, seed) for seed in range(3)])
+    (source, unharmed), (lu, _) = fenced(start, order), fenced(np.full_like(start, np.nan), order)
+    expected = [scipys.dgetrf(a) for a in start]
+    piv, _ = factor(lu, source=source, COLS=8)
+    np.testing.assert_allclose(lu, [each for each, _, _ in expected], atol=1e-13)
+    assert (piv == [each for _, each, _ in expected]).all() and (source == start).all() and unharmed()
 
 
 @pytest.mark.parametrize("batch", [1, 8, 9, 17])

@@ -92,6 +92,7 @@ FACTOR, SOLVE, SMALL, ROWS, COLUMN, DETERMINANT, SYSTEM = (
     )
 )  # fmt: skip
 RESTORE = "factor.restore"
+INVERSE, SHARED = at_once(r=0), at_once(n=3, r=11, COLS=8)
 ONE, WARP, SINGLE = factors(), factors(m=20, n=20, batch=2), solutions()
 SEVERAL, COMPLEX = solutions(r=6), solutions("z", trans=2)
 TIES, ZEROS = Check("getrf_small", ties), Check("getrf_small", zeros)
@@ -165,17 +166,28 @@ DEFECTS = [
     (SYSTEM, "label == j, label < j", "label == j, label <= j", at_once()),
     (SYSTEM, "label == j, label < j", "False, label < j", at_once()),
     (SYSTEM, "while j > 0:", "while j > 1:", at_once()),
-    (SYSTEM, "c + q == lane", "q == lane", at_once(r=0)),
-    (SYSTEM, "if inverts != 0:", "if inverts == 0:", at_once(r=0)),
-    (SYSTEM, "ok & (c + q < r))\n\n    return", "ok)\n\n    return", at_once(r=6)),
+    (SYSTEM, "k == label", "k == label - 1", INVERSE),
+    (SYSTEM, "if inverts:", "if not inverts:", INVERSE),
+    (SYSTEM, "int32(lane_of_row[k]) if inverts else k", "k", INVERSE),
+    (SYSTEM, "int32(j + 1) if inverts else columns", "int32(j + 1)", at_once(r=6)),
+    (SYSTEM, "if label > j:", "if label >= j:", INVERSE),
+    (SYSTEM, "while j < n - 1:", "while j < n - 2:", INVERSE),
+    (SYSTEM, "sync_warp()\n            finish(", "finish(", INVERSE),
+    (SYSTEM, "lanes)\n            sync_warp()", "lanes)", INVERSE),
+    (SYSTEM, "k = int32(k + lanes)", "k = columns", at_once(n=3, r=6, COLS=8)),
+    (SYSTEM, "re * other[u] + im", "re * other[u] - im", at_once(letter="z", r=0)),
+    (SYSTEM, "re * other[u + 1] - im", "re * other[u + 1] + im", at_once(letter="c", r=0)),
+    (SYSTEM, "block % shares * COLS", "0", SHARED),
+    (SYSTEM, "first * b_cs", "0", SHARED),
+    (SYSTEM, "first * x_cs", "0", SHARED),
+    (SYSTEM, "int32(r - first)", "r", SHARED),
     (SYSTEM, "int32((t - lane) & (WARP - 1))", "int32(0)", at_once()),
     (SYSTEM, "label * x_rs", "lane * x_rs", at_once()),
-    (SYSTEM, "lane * b_rs", "label * b_rs", at_once()),
+    (SYSTEM, "lane * b_rs", "group * b_rs", at_once()),
     (SYSTEM, "find(real(1), label, is_zero", "find(real(lane), label, is_zero", at_once(test_lu_small.check_singular)),
     (SYSTEM, "int32(failed + 1)", "failed", at_once(test_lu_small.check_singular)),
     (SYSTEM, "matrix * stride_info", "matrix", at_once(test_lu_small.check_singular)),
     (SYSTEM, "n if is_here else 0, n, lane", "n, n, lane", at_once(batch=1)),
-    (SYSTEM, "range(0, r, COLUMNS)", "range(0, COLUMNS, COLUMNS)", at_once(r=6)),
     (DETERMINANT, "-LIMIT), LIMIT))\n        factor = power(int32(-e))", "-9), 9))\n        factor = power(int32(-e))", ENDS),
     (DETERMINANT, "int32(state[0] + e)", "state[0]", LARGE),
     (DETERMINANT, "x * re - y * im, x * im + y * re", "x * re + y * im, x * im + y * re", determinants(dtype="D")),

@@ -39,11 +39,18 @@ def hermitian(lower: np.ndarray) -> np.ndarray:
     return a
 
 
-def factor(a, info, config, before=0, kernels=potrf_leaf, clean=0) -> None:
-    """Factor a batch in place; `info` holds an int32 an element."""
+def factor(a, info, config, before=0, kernels=potrf_leaf, clean=0, source=None) -> None:
+    """Factor a batch, in place or from a `source`; `info` holds an int32 an element."""
     batch, n, _ = a.shape
     steps = strides(a)
-    run(kernels.source(config), 1, (info, a), (n, before, clean, *steps[1:], 1, steps[0]), (), batch)
+    run(
+        kernels.source(config),
+        1,
+        (info, a if source is None else source, a),
+        (n, before, clean, *steps[1:], 1, steps[0]),
+        (),
+        batch,
+    )
 
 
 def unknown(batch: int, dtype) -> np.ndarray:
@@ -62,10 +69,12 @@ def check(
     """The factor of a random matrix within a few units in the last place, between fences."""
     dtype, rng = DTYPES[letter], np.random.default_rng(n)
     lower = factors(rng, batch, n, dtype)
-    a, unharmed = fenced(hermitian(lower), order)
+    source, source_unharmed = fenced(hermitian(lower), order)
+    # with zeros beyond the triangle from another matrix, else in place
+    a, unharmed = fenced(np.full_like(source, np.nan), order) if clean else (source, source_unharmed)
     info = unknown(batch, dtype)
     config = kernels.PotrfLeaf(letter, size, threads, blk)
-    factor(a, info, config, kernels=kernels, clean=clean)
+    factor(a, info, config, kernels=kernels, clean=clean, source=source)
     assert numbers(info) == [0] * batch
     rows, cols = np.tril_indices(n)
     bound = 40 * dtype.unit_roundoff * max(n, 4)
@@ -73,7 +82,7 @@ def check(
     above = a[:, *np.triu_indices(n, 1)]
     assert not above.any() if clean else np.isnan(above.real).all()
     assert not a.imag[:, range(n), range(n)].any()
-    assert unharmed()
+    assert unharmed() and source_unharmed()
 
 
 @pytest.mark.parametrize("letter, order", [("s", "F"), ("d", "C"), ("z", "F")])

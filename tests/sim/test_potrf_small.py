@@ -19,14 +19,20 @@ from .test_potrf_leaf import factors, hermitian
 NAN = float("nan")
 
 
-def factor(a, letter, kernels=potrf_small, clean=0, threads=32) -> np.ndarray:
-    """Factor a batch in place; the infos, which are amid other integers."""
+def factor(a, letter, kernels=potrf_small, clean=0, threads=32, source=None) -> np.ndarray:
+    """Factor a batch, in place or from a `source`; the infos, which are amid other integers."""
     batch, n, _ = a.shape
     config, info = kernels.PotrfSmall(letter, threads), np.full((batch, 2), -7, np.int32)
     step, *steps = strides(a)
     integers = n, clean, config.lanes(n), batch, *steps, 2, step
     with np.errstate(all="ignore"):
-        run(kernels.source(config), config.grid(n, batch), (info, a), integers, ())
+        run(
+            kernels.source(config),
+            config.grid(n, batch),
+            (info, a if source is None else source, a),
+            integers,
+            (),
+        )
     assert (info[:, 1] == -7).all()
     return info[:, 0]
 
@@ -35,14 +41,16 @@ def check(letter="d", n=7, order="F", batch=5, clean=0, kernels=potrf_small, thr
     """The factors of random matrices within a few units in the last place, between fences."""
     dtype = DTYPES[letter]
     lower = factors(np.random.default_rng(n), batch, n, dtype)
-    a, unharmed = fenced(hermitian(lower), order)
-    assert not factor(a, letter, kernels, clean, threads).any()
+    source, source_unharmed = fenced(hermitian(lower), order)
+    # with zeros beyond the triangle from another matrix, else in place
+    a, unharmed = fenced(np.full_like(source, np.nan), order) if clean else (source, source_unharmed)
+    assert not factor(a, letter, kernels, clean, threads, source=source).any()
     rows, cols = np.tril_indices(n)
     assert abs(a[:, rows, cols] - lower[:, rows, cols]).max() < 40 * dtype.unit_roundoff * max(n, 4)
     above = a[:, *np.triu_indices(n, 1)]
     assert not above.any() if clean else np.isnan(above.real).all()
     assert not a.imag[:, range(n), range(n)].any()
-    assert unharmed()
+    assert unharmed() and source_unharmed()
 
 
 @pytest.mark.parametrize("letter, order, clean", list(product(DTYPES, "CF", (0, 1))))

@@ -102,7 +102,7 @@ def after_copy(prepare: Callable[..., Any]) -> Callable[..., Any]:
     def both(scalars: tuple[Any, ...], operands: Any) -> Any:
         *inputs, source, out = operands
         copy, rest = copy_launches((1,), (source, out)), prepare(scalars, (*inputs, out))
-        return routine_module("launch_list").joined(copy, rest, len(operands))
+        return routine_module("launch_list").joined(copy, rest, operands)
 
     return both
 

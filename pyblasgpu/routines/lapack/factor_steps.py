@@ -78,10 +78,10 @@ def emit_potrf_leaf(
     `clean`, the other triangle becomes zero.
     """
 
-    def integers(info: Operand, a: Operand) -> tuple[int, ...]:
+    def integers(info: Operand, _: Operand, a: Operand) -> tuple[int, ...]:
         return a.rows, before, int(clean), a.row_stride, a.col_stride, info.batch_stride, a.batch_stride
 
-    launches.emit(potrf_leaf.source(config), 1, (info, a), integers, ())
+    launches.emit(potrf_leaf.source(config), 1, (info, a, a), integers, ())
 
 
 def emit_unless_failed(launches: LaunchList, info: Operand, out: Operand, emit: Callable[[], None]) -> None:

@@ -61,8 +61,8 @@ def _emit_at_once(launches: LaunchList, info: Operand, a: Operand, b: Operand | 
     is_conj = a.conj or (b is not None and b.conj)
     if a.rows > config.on(device).COLS or is_conj or get_override(getrf_panel.STEM) is not None:
         return False
-    config = config.specialize(a.rows, device)
-    lanes = config.lanes(a.rows)
+    config = config.specialize(max(a.rows, x.cols), device)
+    lanes, blocks = config.lanes(a.rows), config.grid(x.rows, x.batch) * config.shares(x.cols)
 
     def integers(info: Operand, a: Operand, b: Operand, x: Operand) -> tuple[int, ...]:
         strides = a.row_stride, a.col_stride, b.row_stride, b.col_stride, x.row_stride, x.col_stride
@@ -71,5 +71,5 @@ def _emit_at_once(launches: LaunchList, info: Operand, a: Operand, b: Operand | 
 
     inverts = b is None
     operands = info, a, a if b is None else b, x
-    launches.emit_batch(gesv_small.source(config), config.grid(x.rows, x.batch), operands, integers, ())
+    launches.emit_batch(gesv_small.source(config), blocks, operands, integers, ())
     return True

@@ -74,16 +74,16 @@ def emit(launches: LaunchList, piv: Operand, info: Operand, a: Operand) -> None:
 
 
 def _emit_small(launches: LaunchList, config: GetrfSmall, piv: Operand, info: Operand, a: Operand) -> None:
-    """Emit the factors of small matrices."""
-    lanes = config.lanes(a.rows)
+    """Emit the factors of small matrices, which may be read elsewhere."""
+    lanes, launches.source_pointer = config.lanes(a.rows), 0
 
-    def integers(a: Operand, piv: Operand, info: Operand) -> tuple[int, ...]:
+    def integers(_: Operand, a: Operand, piv: Operand, info: Operand) -> tuple[int, ...]:
         step, stride_piv = laswp.words(piv)
         strides = a.row_stride, a.col_stride, step, a.batch_stride, stride_piv, laswp.words(info)[1]
         return a.rows, a.cols, lanes, a.batch, *strides
 
     blocks = config.grid(a.rows, a.batch)
-    launches.emit_batch(getrf_small.source(config), blocks, (a, piv, info), integers, ())
+    launches.emit_batch(getrf_small.source(config), blocks, (a, a, piv, info), integers, ())
 
 
 class _Factors(NamedTuple):

@@ -59,7 +59,10 @@ def launch_list(info: Operand, a: Operand, *, uplo: Uplo, clean: bool = False) -
 
 
 def emit(launches: LaunchList, info: Operand, a: Operand, uplo: Uplo, clean: bool) -> None:
-    """Emit the whole call. A leaf writes the zeros of a matrix that it can read in place."""
+    """Emit the whole call. A leaf writes the zeros of a matrix that it can read in place, and may read
+    another one, unless what is beyond the triangle stays.
+    """
+    launches.source_pointer = 1 if clean else None
     lower, config = a if uplo is Uplo.LOWER else a.T, leaf_config(launches, potrf_leaf.STEM, a.rows)
     if a.rows <= potrf_small.ORDER and a.batch > _blocks_at_once(launches, config.specialize(a.rows)):
         _emit_small(launches, info, lower, clean)
@@ -80,12 +83,12 @@ def _emit_small(launches: LaunchList, info: Operand, a: Operand, clean: bool) ->
     device = current(launches.device)
     config = select(potrf_small.STEM, launches.dtype, "", (a.rows,), device).config
 
-    def integers(info: Operand, a: Operand) -> tuple[int, ...]:
+    def integers(info: Operand, _: Operand, a: Operand) -> tuple[int, ...]:
         strides = a.row_stride, a.col_stride, words(info)[1], a.batch_stride
         return a.rows, int(clean), config.lanes(a.rows), a.batch, *strides
 
     blocks = config.grid(a.rows, a.batch)
-    launches.emit_batch(potrf_small.source(config), blocks, (info, a), integers, ())
+    launches.emit_batch(potrf_small.source(config), blocks, (info, a, a), integers, ())
 
 
 def emit_lower(launches: LaunchList, info: Operand, a: Operand, before: int = 0, clean: bool = False) -> None:

@@ -18,7 +18,8 @@ def applies(launches: LaunchList, b: Operand) -> bool:
 
 
 def emit(launches: LaunchList, piv: Operand, matrix: Operand, b: Operand, options: int) -> None:
-    """Emit the launch; `options` as `getrs_small` has them."""
+    """Emit the launch, which may read another B; `options` as `getrs_small` has them."""
+    launches.source_pointer = 2
     device = current(launches.device)
     config = select(getrs_small.STEM, launches.dtype, "", (b.rows, b.cols), device).config
     lanes, blocks = config.lanes(b.rows), config.grid(b.rows, b.batch)
@@ -26,10 +27,10 @@ def emit(launches: LaunchList, piv: Operand, matrix: Operand, b: Operand, option
     resident = device.sm_count * int(launches.policy.getrs_small_warps) * 32 // config.threads
     groups = max(min(resident // blocks, -(-b.cols // getrs_small.COLUMNS)), 1)
 
-    def integers(piv: Operand, matrix: Operand, b: Operand) -> tuple[int, ...]:
+    def integers(piv: Operand, matrix: Operand, _: Operand, b: Operand) -> tuple[int, ...]:
         step, stride_piv = laswp.words(piv)
         strides = matrix.row_stride, matrix.col_stride, step, b.row_stride, b.col_stride
         batch = stride_piv, matrix.batch_stride, b.batch_stride
         return b.rows, b.cols, options, lanes, b.batch, groups, *strides, *batch
 
-    launches.emit_batch(getrs_small.source(config), blocks * groups, (piv, matrix, b), integers, ())
+    launches.emit_batch(getrs_small.source(config), blocks * groups, (piv, matrix, b, b), integers, ())

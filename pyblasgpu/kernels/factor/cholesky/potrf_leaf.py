@@ -26,7 +26,7 @@ __all__ = ["STEM", "PotrfLeaf", "source"]
 
 STEM = "potrf_leaf"
 PARAMETERS = parameters(
-    "pointer: info, a",
+    "pointer: info, source, a",
     "int32: n, before, clean",
     "int64: a_rs, a_cs, stride_info, stride_a",
 )
@@ -88,7 +88,8 @@ def source(config: PotrfLeaf) -> KernelSource:
 
     Kernel parameters
     -----------------
-    info, a: pointer, info and A; an info is an int32 in the first bytes of its element
+    info: pointer, info, an int32 in the first bytes of its element
+    source, a: pointer, A and its factor, which may replace it
     n: int32, order
     before: int32, the rows of the whole matrix before A
     clean: int32, whether the strict upper triangle becomes zero
@@ -136,10 +137,11 @@ def _build(config: PotrfLeaf):
     load_row, conjugate = ptx.load_shared(REALS, BLK, LD * REALS), conjugator(config)
     factor, update = panel_factor(config), trailing_update(config)
 
-    def potrf_leaf(info, a, n, before, clean, a_rs, a_cs, stride_info, stride_a):
+    def potrf_leaf(info, source, a, n, before, clean, a_rs, a_cs, stride_info, stride_a):
         # (1) the matrix of this block, unless an earlier pivot of it was bad
         t, batch = cuda.threadIdx.x, int64(cuda.blockIdx.z)
-        a, info = offset(a, batch * stride_a * REALS), offset(info, batch * stride_info * REALS)
+        first_of_a, info = batch * stride_a * REALS, offset(info, batch * stride_info * REALS)
+        source, a = offset(source, first_of_a), offset(a, first_of_a)
         l = shared_pointer(cuda.shared.array(0, real, alignment=16))
         pivots = offset(l, PIVOTS)
         row, tile, other = (
@@ -155,7 +157,7 @@ def _build(config: PotrfLeaf):
             return
 
         # (2) its lower triangle to shared memory, with ones on the diagonal beyond n
-        load(l, a, a_rs, a_cs, t, n, 0)
+        load(l, source, a_rs, a_cs, t, n, 0)
         if n <= t and t < ORDER:
             l[t * (LD + 1) * REALS] = real(1)
         cuda.syncthreads()

@@ -20,7 +20,7 @@ __all__ = ["ORDER", "STEM", "PotrfSmall", "source"]
 STEM = "potrf_small"
 PARAMETERS = parameters(
     "int32 pointer: info",
-    "pointer: a",
+    "pointer: source, a",
     "int32: n, clean, lanes, count",
     "int64: a_rs, a_cs, stride_info, stride_a",
 )
@@ -52,7 +52,7 @@ def source(config: PotrfSmall) -> KernelSource:
     Kernel parameters
     -----------------
     info: int32 pointer, info: 0, or the number, from 1, of the first pivot that is not positive
-    a: pointer, A
+    source, a: pointer, A and its factor, which may replace it
     n: int32, order
     clean: int32, whether the strict upper triangle becomes zero
     lanes: int32, lanes of a matrix, ``config.lanes(n)``
@@ -124,7 +124,7 @@ def _build(config: PotrfSmall):
     load, update, write = matrix_loader(config), _updater(config), _writer(config)
     grid_dependency_wait = ptx.grid_dependency_wait
 
-    def potrf_small(info, a, n, clean, lanes, count, a_rs, a_cs, stride_info, stride_a):
+    def potrf_small(info, source, a, n, clean, lanes, count, a_rs, a_cs, stride_info, stride_a):
         # (1) the triangle of this group of lanes, a row a lane
         t = int32(cuda.threadIdx.x & 1023)
         group, lane = int32(quotient(t, lanes)), int32(t & (lanes - 1))
@@ -133,8 +133,9 @@ def _build(config: PotrfSmall):
         rows = offset(shared_pointer(cuda.shared.array(0, real, alignment=16)), group * lanes * LD * REALS)
         row = offset(rows, lane * LD * REALS)
         grid_dependency_wait()
-        a = offset(a, matrix * stride_a * REALS)
-        load(rows, a, a_rs, a_cs, n if is_here else 0, n, lane, lanes, True)
+        first = matrix * stride_a * REALS
+        source, a = offset(source, first), offset(a, first)
+        load(rows, source, a_rs, a_cs, n if is_here else 0, n, lane, lanes, True)
 
         # (2) a column after the other; a pivot that is not positive is noted, and stops nothing
         ok, bad, j = is_here & (lane < n), int32(0), int32(0)

@@ -29,15 +29,12 @@ __all__ = ["STEM", "GetrfSmall", "source"]
 
 STEM = "getrf_small"
 PARAMETERS = parameters(
-    "pointer: a",
+    "pointer: source, a",
     "int32 pointer: piv, info",
     "int32: m, n, lanes, count",
     "int64: a_rs, a_cs, piv_step, stride_a, stride_piv, stride_info",
 )
-FEW = 8  # columns of the smallest matrices
 TURNS = 2  # slots for pivot rows, used in turn
-#: Blocks that a multiprocessor is to hold, by the 32-bit words of a row: what registers allow without spills.
-RESIDENT = {8: 16, 16: 14, 32: 10, 64: 6, 128: 4}
 OTHER_REGISTERS = 64  # of a thread, besides those for its row
 
 
@@ -59,6 +56,11 @@ class GetrfSmall(SmallMatrices):
     BLOCKS: int = 1
 
     STEM: ClassVar[str] = STEM
+    #: Columns of the kernels: with fewer registers a row, more warps are resident.
+    WIDTHS: ClassVar[tuple[int, ...]] = (8, 32)
+    #: Blocks that a multiprocessor is to hold, by the 32-bit words of a row: what registers allow without
+    #: spills.
+    MOST_BLOCKS: ClassVar[dict[int, int]] = {8: 16, 16: 14, 32: 10, 64: 6, 128: 4}
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,11 +72,11 @@ class GetrfSmall(SmallMatrices):
         return replace(self, COLS=min(self.COLS, 16)) if is_long else self
 
     def specialize(self, order: int, device: Device) -> GetrfSmall:
-        """The Config for matrices of at most `order` rows and columns: of few, more warps are resident."""
+        """The Config for matrices of at most `order` rows and columns."""
         config = self.on(device)
-        if order <= FEW:
-            config = replace(config, COLS=FEW)
-        return replace(config, BLOCKS=RESIDENT[config.row_words]) if device.cc >= (9, 0) else config
+        width = next((width for width in self.WIDTHS if order <= width), config.COLS)
+        config = replace(config, COLS=min(width, config.COLS))
+        return replace(config, BLOCKS=self.MOST_BLOCKS[config.row_words]) if device.cc >= (9, 0) else config
 
     @property
     def row_words(self) -> int:
@@ -122,7 +124,7 @@ def source(config: GetrfSmall) -> KernelSource:
 
     Kernel parameters
     -----------------
-    a: pointer, A
+    source, a: pointer, A and its factors, which may replace it
     piv, info: int32 pointer, pivots and info
     m, n: int32, rows and columns of a matrix
     lanes: int32, lanes of a matrix, ``config.lanes(rows)``
@@ -243,7 +245,7 @@ def _build(config: GetrfSmall):
     size_of, zero, grid_dependency_wait = sizer(config), ptx.fill(HELD), ptx.grid_dependency_wait
 
     def getrf_small(
-        a, piv, info, m, n, lanes, count, a_rs, a_cs, piv_step, stride_a, stride_piv, stride_info
+        source, a, piv, info, m, n, lanes, count, a_rs, a_cs, piv_step, stride_a, stride_piv, stride_info
     ):
         # (1) the matrix of this group of lanes, and the row of this lane
         t = int32(cuda.threadIdx.x & 1023)
@@ -257,8 +259,9 @@ def _build(config: GetrfSmall):
         values, factor = cuda.local.array(HELD, real), cuda.local.array(REALS, real)
         zero(values, real(0))
         grid_dependency_wait()
-        a, is_left = offset(a, matrix * stride_a * REALS), is_here & (lane < m)
-        load_row(values, rows, row, a, a_rs, a_cs, m if is_here else 0, n, lane, lanes, is_left)
+        first, is_left = matrix * stride_a * REALS, is_here & (lane < m)
+        source, a = offset(source, first), offset(a, first)
+        load_row(values, rows, row, source, a_rs, a_cs, m if is_here else 0, n, lane, lanes, is_left)
         label, mine, done, j, left, steps = int32(lane), int32(0), n, int32(0), n, int32(min(m, n))
 
         # (2) a column after the other: the pivot, and its row

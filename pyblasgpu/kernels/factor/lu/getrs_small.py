@@ -23,7 +23,7 @@ __all__ = ["COLUMNS", "STEM", "GetrsSmall", "source"]
 STEM = "getrs_small"
 PARAMETERS = parameters(
     "int32 pointer: piv",
-    "pointer: lu, b",
+    "pointer: lu, source, b",
     "int32: n, r, options, lanes, count, groups",
     "int64: lu_rs, lu_cs, piv_step, b_rs, b_cs, stride_piv, stride_lu, stride_b",
 )
@@ -48,12 +48,12 @@ class GetrsSmall(SmallMatrices):
 
 
 def source(config: GetrsSmall) -> KernelSource:
-    """The kernel of `config`, by which X overwrites B.
+    """The kernel of `config`.
 
     Kernel parameters
     -----------------
     piv: int32 pointer, pivots
-    lu, b: pointer, op(LU) and B
+    lu, source, b: pointer, op(LU), B and X, which may replace it
     n, r: int32, rows, right-hand sides
     options: int32, see the notes
     lanes: int32, lanes of a matrix, ``config.lanes(rows)``
@@ -104,8 +104,8 @@ def _follower(config: GetrsSmall):
 
 
 def _solver(config: GetrsSmall, columns: int):
-    """``solve(x, rows, b, origin, goal, b_cs, c, r, n, t, lane, ok, unit, mirrored, sign)``: as many
-    right-hand sides from column `c` on, read from row `origin` of B and written to row `goal`.
+    """``solve(x, rows, source, b, origin, goal, b_cs, c, r, n, t, lane, ok, unit, mirrored, sign)``: as many
+    right-hand sides from column `c` on, read from row `origin` of `source` and written to row `goal` of B.
     """
     REALS, LD, offset = config.dtype_facts.reals_per_element, config.LD, ptx.offset
     step, sync_warp, int32 = column_step(config, columns), ptx.sync_warp, ptx.types.int32
@@ -124,20 +124,20 @@ def _solver(config: GetrsSmall, columns: int):
     read_all, write_all = unrolled(columns, read), unrolled(columns, write)
 
     @device_function
-    def solve(x, rows, b, origin, goal, b_cs, c, r, n, t, lane, ok, unit, mirrored, sign):
-        read_all(0, x, b, origin, b_cs, c, r, ok)
+    def solve(x, rows, source, b, origin, goal, b_cs, c, r, n, t, lane, ok, unit, mirrored, sign):
+        read_all(0, x, source, origin, b_cs, c, r, ok)
         j = int32(0)
         while j < n:
             at = offset(rows, int32((lane * LD + j) * REALS))
-            source, is_pivot = int32((t - lane + j) & (WARP - 1)), (lane == j) & (not unit)
-            step(x, at[0], sign * at[REALS - 1], source, is_pivot, lane > j)
+            pivot_lane, is_pivot = int32((t - lane + j) & (WARP - 1)), (lane == j) & (not unit)
+            step(x, at[0], sign * at[REALS - 1], pivot_lane, is_pivot, lane > j)
             j = int32(j + 1)
         other_sign = -sign if mirrored else sign
         while j > 0:
             j = int32(j - 1)
             at = offset(rows, int32((j * LD + lane if mirrored else lane * LD + j) * REALS))
-            source, is_pivot = int32((t - lane + j) & (WARP - 1)), (lane == j) & (unit or mirrored)
-            step(x, at[0], other_sign * at[REALS - 1], source, is_pivot, lane < j)
+            pivot_lane, is_pivot = int32((t - lane + j) & (WARP - 1)), (lane == j) & (unit or mirrored)
+            step(x, at[0], other_sign * at[REALS - 1], pivot_lane, is_pivot, lane < j)
         sync_warp()
         write_all(0, x, b, goal, b_cs, c, r, ok)
 
@@ -154,7 +154,7 @@ def _build(config: GetrsSmall):
     solve_one, solve_several = _solver(config, 1), _solver(config, COLUMNS)
 
     def getrs_small(
-        piv, lu, b, n, r, options, lanes, count, groups,
+        piv, lu, source, b, n, r, options, lanes, count, groups,
         lu_rs, lu_cs, piv_step, b_rs, b_cs, stride_piv, stride_lu, stride_b
     ):  # fmt: skip
         # (1) the matrix of this group of lanes, and the row of this lane
@@ -170,7 +170,8 @@ def _build(config: GetrsSmall):
         lane_of_row = offset(words, WORDS + group * lanes)
         x = cuda.local.array(HELD, real)
         grid_dependency_wait()
-        piv, b = offset(piv, matrix * stride_piv), offset(b, matrix * stride_b * REALS)
+        piv, first = offset(piv, matrix * stride_piv), matrix * stride_b * REALS
+        source, b = offset(source, first), offset(b, first)
         lu, extent = offset(lu, matrix * stride_lu * REALS), n if is_here else 0
         load(rows, lu, lu_rs, lu_cs, extent, n, lane, lanes, mirrored)
 
@@ -183,9 +184,11 @@ def _build(config: GetrsSmall):
 
         # (3) both triangles, for some right-hand sides at a time
         if r == 1:
-            solve_one(x, rows, b, origin, goal, b_cs, 0, r, n, t, lane, ok, unit, mirrored, sign)
+            solve_one(x, rows, source, b, origin, goal, b_cs, 0, r, n, t, lane, ok, unit, mirrored, sign)
         else:
             for c in range(share * COLUMNS, r, groups * COLUMNS):
-                solve_several(x, rows, b, origin, goal, b_cs, c, r, n, t, lane, ok, unit, mirrored, sign)
+                solve_several(
+                    x, rows, source, b, origin, goal, b_cs, c, r, n, t, lane, ok, unit, mirrored, sign
+                )
 
     return getrs_small
