@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 from fake_lu import words
 from fake_routines import elements
 
+from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.factor.eigen.jacobi_svd import CONJ_A, CONJ_U, CONJ_V, WANTS_V
+from pyblasgpu.kernels.factor.eigen.sytrd_steps import BEYOND
+from pyblasgpu.kernels.factor.eigen.tridiagonal_merge import IS_LAST, STATE, WANTS_ENDS, WANTS_VECTORS
 from pyblasgpu.operands import Operand
 from pyblasgpu.types import DTYPES
 
@@ -16,13 +20,12 @@ from pyblasgpu.types import DTYPES
 def jacobi_eigh(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     """Whole matrices, several a block."""
     n, vectors, conj, lanes, batch, a_rs, a_cs, w_step, v_rs, v_cs, *steps, info_step = numbers
-    config, (a_step, w_batch, v_step, work_step) = fake.source.config, steps
+    config, (a_step, w_batch, v_step) = fake.source.config, steps
     assert grid == (config.grid(n, batch), 1, 1) and lanes == config.lanes(n) and n <= config.ORDER
-    assert config.RESIDENT_VECTORS or not vectors or work_step >= n * config.ldv
     a = fake.view(pointers[0], n, n, a_rs, a_cs, batch, a_step, bool(conj))
     w = _reals(fake.dtype, pointers[1], n, w_step, batch, w_batch)
     v = fake.view(pointers[2], n, n, v_rs, v_cs, batch, v_step) if vectors else [None] * batch
-    info = words(pointers[4], 1, 1, batch, info_step)
+    info = words(pointers[3], 1, 1, batch, info_step)
     for z in range(batch):
         is_finite = np.isfinite(np.tril(a[z])).all()
         values, columns = np.linalg.eigh(a[z] if is_finite else np.eye(n), "L")
@@ -35,6 +38,70 @@ def _reals(dtype: Any, pointer: int, n: int, step: int, batch: int, stride: int)
     """A real vector of each matrix."""
     real = DTYPES["s" if dtype.real_size == 4 else "d"]
     return elements(Operand(pointer, n, 1, step, 1, real, False, batch, stride))[..., 0]
+
+
+def sytrd(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """Whole matrices, a block or a cluster each; T is not scaled."""
+    n, ld, leaf, padded, conj, a_rs, a_cs, *steps, info_step = numbers
+    a_step, work_step, tau_step, sums_step, d_step, leaves_step = steps
+    config, (blocks, _, batch) = fake.source.config, grid
+    assert n <= config.ORDER and ld == config.leading_dimension(n) and padded % leaf == 0 and padded >= n
+    assert blocks & (blocks - 1) == 0 and (blocks == 1 or config.HAS_CLUSTERS) and sums_step >= 2 * ld
+    assert work_step >= ld * config.columns(n)
+    a = fake.view(pointers[0], n, n, a_rs, a_cs, batch, a_step, bool(conj))
+    work, tau = (
+        fake.view(pointers[1], n, n, 1, ld, batch, work_step),
+        fake.view(pointers[2], n, 1, 1, n, batch, tau_step),
+    )
+    d, e = (_reals(fake.dtype, pointer, padded, 1, batch, d_step) for pointer in pointers[4:6])
+    leaves = _reals(fake.dtype, pointers[6], padded * leaf, 1, batch, leaves_step)
+    scale, info = _reals(fake.dtype, pointers[7], 1, 1, batch, 1), words(pointers[8], 1, 1, batch, info_step)
+    for z in range(batch):
+        lower = np.tril(a[z])
+        is_finite = np.isfinite(lower).all()
+        scale[z], info[z, 0] = (1, 0) if is_finite else (np.nan, n)
+        lower = lower if is_finite else np.zeros_like(lower)
+        routine = scipy.linalg.get_lapack_funcs("hetrd" if fake.dtype.is_complex else "sytrd", (lower,))
+        work[z], d[z, :n], off, factors, _ = routine(lower, lower=1)
+        e[z], tau[z, : n - 1, 0] = 0, factors
+        e[z, : n - 1] = off
+        bound = np.abs(d[z, :n]) + np.abs(e[z, :n]) + np.abs(np.roll(e[z, :n], 1))
+        d[z, n:] = BEYOND * bound.max() or 1
+        ends = np.arange(1, padded // leaf) * leaf
+        whole = np.diag(d[z]) + np.diag(e[z, :-1], 1) + np.diag(e[z, :-1], -1)
+        for end in ends:
+            whole[end - 1, end - 1] -= abs(e[z, end - 1])
+            whole[end, end] -= abs(e[z, end - 1])
+        blocks_of = [whole[i : i + leaf, i : i + leaf].ravel() for i in range(0, padded, leaf)]
+        leaves[z] = np.concatenate(blocks_of)
+
+
+def tridiagonal_merge(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """Pairs of blocks, each by a block of threads or a cluster."""
+    n, size, options, q_ends, q_cs, w_step, q_step, s_step, w_batch = numbers
+    config, (blocks, _, batch), half = fake.source.config, grid, size // 2
+    assert size <= config.ORDER and blocks == config.blocks(size, current(0))
+    first, last = (
+        _reals(fake.dtype, pointers[0] + at * fake.dtype.real_size, half, q_cs, 2 * batch, q_step)
+        for at in (0, q_ends)
+    )
+    d, e = (_reals(fake.dtype, pointer, size, 1, batch, size) for pointer in pointers[1:3])
+    values = _reals(fake.dtype, pointers[4], size, 1, batch, size)
+    _reals(fake.dtype, pointers[7], STATE * size, 1, batch, STATE * size)[...] = np.nan
+    for z in range(batch):
+        coupling, zeros = e[z, half - 1], np.zeros(half)
+        vector = np.concatenate([last[2 * z], np.sign(coupling) * first[2 * z + 1]])
+        values[z], vectors = np.linalg.eigh(np.diag(d[z]) + abs(coupling) * np.outer(vector, vector))
+        unit = 1.0
+        if options & IS_LAST:
+            unit = _reals(fake.dtype, pointers[6], 1, 1, batch, 1)[z, 0]
+            _reals(fake.dtype, pointers[5], n, w_step, batch, w_batch)[z] = values[z, :n] * unit
+        if options & WANTS_VECTORS:
+            s = fake.view(pointers[3], size, size, size, 1, batch, s_step)
+            s[z] = vectors * unit
+        elif options & WANTS_ENDS:
+            ends = [np.concatenate([first[2 * z], zeros]), np.concatenate([zeros, last[2 * z + 1]])]
+            fake.view(pointers[3], 2, size, size, 1, batch, s_step)[z] = ends @ vectors
 
 
 def jacobi_svd(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:

@@ -110,7 +110,7 @@ def fixed_kernels(stem: str, dtype: str, device: Device) -> Iterator[KernelSourc
         yield from (family.source(each) for each in _panels(config, device))
     elif stem in ("getrf_small", "gesv_small"):
         yield from (family.source(config.specialize(order, device)) for order in config.WIDTHS)
-    elif stem == "gemm_grouped":
+    elif hasattr(config, "on"):
         yield from family.plain_sources(config.on(device))
     elif hasattr(config, "fitting"):
         yield from family.plain_sources(config.fitting(device.shared_per_block))

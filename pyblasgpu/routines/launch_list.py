@@ -200,6 +200,13 @@ class LaunchList:
         yield
         self.is_chain = before
 
+    @contextmanager
+    def computing_in(self, dtype: Dtype) -> Iterator[None]:
+        """Launches and scratch of the block are of another dtype of the same precision."""
+        before, self.dtype = self.dtype, dtype
+        yield
+        self.dtype = before
+
     def mark(self) -> int | None:
         """The last launch of the lane at hand, for `wait_for` on the other one; None: there is none."""
         return self._last_emitted[self.lane]

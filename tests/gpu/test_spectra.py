@@ -146,9 +146,6 @@ def test_large_matrices_of_full_rank(name, shape):
         assert ours.shape == theirs.shape
         ours, theirs = ours @ ours.T, theirs @ theirs.T
     close(ours, theirs, 1e5)
-    a[0], a[:, 0] = 0, 0
-    with pytest.raises(NotImplementedError, match=f"^{name}: a has shape"):
-        getattr(linalg, name)(cupy.asarray(a))
 
 
 @pytest.mark.parametrize("name", ["eigh", "eigvalsh", "svd", "svdvals"])

@@ -48,6 +48,7 @@ LEAVES = [
     ),
     *product(["geqrf_panel", "geqrf_tall", "larft_leaf", "orhr_leaf"], DTYPES, [CC, AMPERE]),
     *product(["reflector_copy"], DTYPES, [CC, AMPERE]),
+    *product(["sytrd"], DTYPES, [CC]),
     *product(["ldl_triangle", "ldl_rows", "sytrf_panel"], "sd", [CC]),
 ]
 
@@ -109,6 +110,7 @@ def test_packing_and_small_triangles(letter, cc):
     "stem, letter",
     [
         *product(["jacobi_eigh", "jacobi_svd", "gemm_grouped"], DTYPES),
+        *product(["tridiagonal_merge"], "sd"),
         *product(["geqp3"], "sz"),
         ("sytrf_panel", "z"),
     ],

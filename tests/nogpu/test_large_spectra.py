@@ -1,4 +1,4 @@
-"""Eigenvalues and singular values of single device matrices that are larger than kernels have them."""
+"""Eigenvalues and singular values of device matrices that are larger than kernels have them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from spectra_cases import definite_of, host, same
 from pyblasgpu import linalg
 from pyblasgpu.api.linalg import spectral_division
 from pyblasgpu.api.linalg.arrays import taken
+from pyblasgpu.api.linalg.gram_triplets import gram_triplets
 from pyblasgpu.api.linalg.polar_division import divided_triplets
 from pyblasgpu.api.linalg.spectral_division import divided_eigenpairs
 from pyblasgpu.routines.lapack import gesdd, syevd
@@ -117,10 +118,32 @@ def test_functions_of_spectra_take_them(device):
     same(host(linalg.cond(on_device[1])), linalg.cond(b), 1e5)
 
 
-def test_stacks_are_refused(device):
-    for name in ("eigh", "svd"):
-        with pytest.raises(NotImplementedError, match=rf"^{name}: a has shape \(2, 30, 30\)"):
-            getattr(linalg, name)(fake_device.Array(np.zeros((2, 30, 30))))
+@pytest.mark.parametrize("letter", "cd")
+def test_stacks_are_divided_one_after_the_other(device, letter):
+    a = hermitian("random", letter, 2, 30)[:, None]
+    w, v = map(host, linalg.eigh(fake_device.Array(a)))
+    assert w.shape == (2, 1, 30)
+    check_eigen(a[:, 0], w[:, 0], v[:, 0])
+    check_eigen(a[:, 0], host(linalg.eigvalsh(fake_device.Array(a)))[:, 0])
+    u, s, vh = (host(each)[:, 0] for each in linalg.svd(fake_device.Array(a[..., :26])))
+    check_singular(a[:, 0, :, :26], s, u, vh)
+    assert host(linalg.eigvalsh(fake_device.Array(a[:0]))).shape == (0, 1, 30)
+
+
+@pytest.mark.parametrize("letter", "sc")
+@pytest.mark.parametrize("shape", [(30, 30), (40, 25), (25, 40)])
+@pytest.mark.parametrize("kind", ["random", "geometric", "two clusters", "one", "zero", "graded", "huge"])
+def test_singular_values_by_products_in_double_precision(monkeypatch, kind, shape, letter):
+    m, n = shape
+    a = hermitian(kind, letter, 2, max(m, n))[:, ::-1][:, :m, :n]
+    arrays, k = taken("svd", {"a": a}), min(shape)
+    for full in (False, True):
+        u, s, vh = gram_triplets("svd", arrays, a, full, True, np.linalg.eigh)
+        assert (u.shape[1:], vh.shape[1:]) == ((m, m if full else k), (n if full else k, n))
+        assert {each.dtype for each in (u, vh)} == {a.dtype} and s.dtype == a.real.dtype
+        check_singular(a, s, u, vh)
+    values = gram_triplets("svd", arrays, a, False, False, lambda x: (np.linalg.eigvalsh(x), None))
+    check_singular(a, values[1])
 
 
 def test_what_no_shift_divides(monkeypatch):

@@ -147,27 +147,18 @@ def test_large_matrices_of_full_rank_on_a_device(fake, name, shape, letter):
     same(ours, theirs, 1e4)
 
 
-@pytest.mark.parametrize("name", [*OF_FULL_RANK, "svd", "svdvals", "polar", "cond"])
-def test_stacks_of_large_matrices_that_may_have_less_than_full_rank(fake, name):
-    a = matrix_of("random", "d", 2, 250, 250)
+@pytest.mark.parametrize("name", ["svdvals", "pinv", "matrix_rank"])
+@pytest.mark.parametrize("letter", "cd")
+def test_stacks_of_large_matrices_of_less_than_full_rank(fake, name, letter):
+    a = matrix_of("random", letter, 2, 190, 180)
     a[..., 3] = a[..., 4]
-    with pytest.raises(
-        NotImplementedError, match=rf"^{name}: a has shape \(2, 250, 250\); singular values of"
-    ):
-        getattr(linalg, name)(fake_device.Array(a))
+    same(host(getattr(linalg, name)(fake_device.Array(a))), getattr(linalg, name)(a), 1e5)
 
 
 HERMITIAN = [
     ("eigh", {}), ("eigvalsh", {}), ("pinvh", {}), ("pinv", {"hermitian": True}),
     ("matrix_rank", {"hermitian": True}), ("sqrtm", {"hermitian": True}), ("logm", {"hermitian": True}),
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "options"), HERMITIAN)
-def test_large_matrices_on_a_device_are_refused(fake, name, options):
-    a = np.zeros((2, 300, 300))
-    with pytest.raises(NotImplementedError, match=rf"^{name}: a has shape \(2, 300, 300\); .* to order 224,"):
-        getattr(linalg, name)(fake_device.Array(a), **options)
 
 
 @pytest.mark.parametrize("letter", DTYPES)

@@ -16,8 +16,8 @@ from pyblasgpu.types import DTYPES, Uplo
 from .launching import run, strides
 from .test_qr import operand
 
-#: Threads of a block and of a matrix, its largest order, and whether vectors are in shared memory.
-WARPS, BLOCK, LARGE = (32, 32, 32, True), (64, 64, 12, True), (64, 64, 12, False)
+#: Threads of a block and of a matrix, and its largest order.
+WARPS, BLOCK = (32, 32, 32), (64, 64, 12)
 
 
 def decompose(a, w, v, info, kernels=jacobi_eigh, threads=WARPS, vectors=True, conj=False) -> None:
@@ -25,11 +25,10 @@ def decompose(a, w, v, info, kernels=jacobi_eigh, threads=WARPS, vectors=True, c
     batch, n, _ = a.shape
     letter = {array: letter for letter, array in zip("sdcz", "fdFD", strict=True)}[a.dtype.char]
     config = kernels.JacobiEigh(letter, *threads)
-    work = np.full((batch, n * config.ldv), np.nan, a.dtype)
     numbers = n, int(vectors), int(conj), config.lanes(n), batch
     (a_z, *a_steps), (w_z, w_step), (v_z, *v_steps) = strides(a), strides(w), strides(v)
-    steps = *a_steps, w_step, *v_steps, a_z, w_z, v_z, strides(work)[0], strides(info)[0]
-    run(kernels.source(config), config.grid(n, batch), (a, w, v, work, info), (*numbers, *steps), ())
+    steps = *a_steps, w_step, *v_steps, a_z, w_z, v_z, strides(info)[0]
+    run(kernels.source(config), config.grid(n, batch), (a, w, v, info), (*numbers, *steps), ())
 
 
 def check(
@@ -49,7 +48,7 @@ def check(
     check_eigen(exact, w, v)
 
 
-EACH = pytest.mark.parametrize("threads", [WARPS, BLOCK, LARGE], ids=["warps", "block", "large"])
+EACH = pytest.mark.parametrize("threads", [WARPS, BLOCK], ids=["warps", "block"])
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 12])
@@ -72,7 +71,7 @@ def test_conjugated_matrices(threads):
     check("z", 6, batch=2, threads=threads, conj=True)
 
 
-@pytest.mark.parametrize("letter, threads, kind", pairs(DTYPES, [WARPS, BLOCK, LARGE], KINDS), ids=str)
+@pytest.mark.parametrize("letter, threads, kind", pairs(DTYPES, [WARPS, BLOCK], KINDS), ids=str)
 def test_special_matrices(letter, threads, kind):
     check(letter, 7, batch=2, threads=threads, kind=kind)
 
@@ -128,7 +127,7 @@ def test_too_few_sweeps(monkeypatch, threads):
     assert info[:, 0].tolist() == [8, 0] and np.isfinite(w).all()
 
 
-@pytest.mark.parametrize("threads", [WARPS, BLOCK, LARGE], ids=["warps", "block", "large"])
+@pytest.mark.parametrize("threads", [WARPS, BLOCK], ids=["warps", "block"])
 @pytest.mark.parametrize("uplo", Uplo)
 @pytest.mark.parametrize("letter", "dc")
 def test_launch_lists(letter, uplo, threads):

@@ -10,7 +10,7 @@ from . import test_jacobi_eigh, test_jacobi_svd
 from .kernel_checks import Check, one_each
 from .planting import assert_caught, parameters
 
-BLOCK, LARGE = test_jacobi_eigh.BLOCK, test_jacobi_eigh.LARGE
+BLOCK = test_jacobi_eigh.BLOCK
 
 
 @one_each
@@ -85,7 +85,6 @@ DEFECTS = [
     ("factor.eigen.svd_columns", "sign * s[of + plane] * unit", "s[of + plane] * unit", svd(letter="z", conj=test_jacobi_svd.jacobi_svd.CONJ_V)),
     # indices
     ("factor.eigen.jacobi_eigh", "matrix * stride_v * REALS", "0", MIXED),
-    ("factor.eigen.jacobi_eigh", "matrix * stride_work * REALS", "0", eigh(threads=LARGE, batch=2)),
     ("factor.eigen.jacobi_svd", "matrix * stride_u * REALS", "0", svd(batch=2)),
     ("factor.eigen.jacobi_svd", "while i < n and is_here:", "while i < n:", svd(test_jacobi_svd.mixed, n=3)),
 ]  # fmt: skip

@@ -48,7 +48,7 @@ _documented = documenting(
     driver : {'ev', 'evd', 'evr', 'evx', 'gv', 'gvd', 'gvx'}, optional
         LAPACK's routine of host arrays, without its first letters; those that begin with g are for
         generalized problems. By default 'evr', and of generalized problems 'gvd', or 'gvx' of subsets. Device
-        arrays have Jacobi's method by any of these names.
+        arrays have Jacobi's method by any of these names, and divide and conquer if they are large.
     UPLO : {'L', 'U'}, optional
         NumPy's name of the triangle; by default that of `lower`.
 
@@ -56,8 +56,6 @@ _documented = documenting(
     ------
     numpy.linalg.LinAlgError
         When the iteration does not converge, or a matrix of `b` is not positive definite.
-    NotImplementedError
-        When device matrices of a stack are of an order for which there are no kernels.
     ValueError
         When shapes, `type`, a subset or the driver do not fit, or Inf or NaN was found.
     """),

@@ -73,8 +73,6 @@ def lstsq(
     numpy.linalg.LinAlgError
         When singular values do not converge; with 'gels', when a matrix has no full rank. The diagonal of R
         of device arrays is looked at with ``check_finite=True`` alone.
-    NotImplementedError
-        When singular values are wanted of device matrices that are larger than kernels have them.
     ValueError
         When shapes do not fit, the driver is none, or Inf or NaN was found.
 

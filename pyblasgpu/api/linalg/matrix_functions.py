@@ -39,7 +39,7 @@ _documented = documenting(
         When eigenvalues do not converge.
     NotImplementedError
         When an array is on a device: SciPy computes this, on the CPU alone so far. Hermitian matrices are
-        served to the orders that `eigh` serves.
+        served.
     ValueError
         When `A` is not square.
     """),

@@ -37,9 +37,6 @@ _documented = documenting(
     ------
     numpy.linalg.LinAlgError
         When singular values do not converge.
-    NotImplementedError
-        When device matrices of a stack are larger than kernels of singular values have them, of norms by
-        these.
     TypeError
         When the dtype is none that can be computed.
     """),

@@ -44,9 +44,6 @@ _documented = documenting(
     ------
     numpy.linalg.LinAlgError
         When the iteration does not converge.
-    NotImplementedError
-        When device matrices of a stack are larger than kernels of singular values or eigenvalues have them.
-        Of full rank, stacks of any size are served, by QR factors.
     """),
     LINALG,
 )

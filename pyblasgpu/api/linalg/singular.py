@@ -29,8 +29,6 @@ _documented = documenting(
     ------
     numpy.linalg.LinAlgError
         When the iteration does not converge.
-    NotImplementedError
-        When device matrices of a stack are larger than kernels of singular values have them.
     """),
     LINALG,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from functools import partial
 from math import prod
 from typing import Any, Literal
@@ -16,6 +16,7 @@ from ...frontend.calls.lazy_routines import routine_module
 from ..lapack.eigen import eigen_of_host_stack, eigen_on_device
 from ..lapack.singular import svd_of_host_stack, svd_on_device
 from .arrays import Arrays
+from .gram_triplets import gram_triplets, wider
 from .polar_division import divided_triplets
 from .spectral_division import divided_eigenpairs
 from .structures import mirrored
@@ -66,8 +67,6 @@ def eigenpairs(
 
     Raises
     ------
-    NotImplementedError
-        When device matrices of a stack are larger than kernels have them.
     LinAlgError
         When the iteration fails.
     """
@@ -84,27 +83,35 @@ def eigenpairs(
 def _eigenpairs_on_device(
     name: str, arrays: Arrays, matrix: Any, low: bool, with_vectors: bool
 ) -> tuple[Any, Any]:
-    """Eigenvalues and eigenvectors of device matrices; one that kernels do not have is divided."""
+    """Eigenvalues and eigenvectors of device matrices; those that kernels do not have are divided, one after
+    the other.
+    """
 
     def solve(each: Any, low: bool = True) -> tuple[Any, Any]:
         values, vectors, _ = eigen_on_device(name, arrays.dtype, each, low, with_vectors)
         return values, vectors if with_vectors else None
 
-    *batch, n, _ = matrix.shape
+    def divide(each: Any) -> tuple[Any, Any]:
+        order = routine_module("lapack.syevd").max_order(arrays.dtype, arrays.device)
+        return divided_eigenpairs(name, arrays, mirrored(arrays, each, low), order, with_vectors, solve)
+
     try:
         return solve(matrix, low)
     except NotImplementedError:
-        if prod(batch) != 1:
-            raise
-    order = routine_module("lapack.syevd").max_order(arrays.dtype, arrays.device)
-    whole = mirrored(arrays, arrays.xp.reshape(matrix, (n, n)), low)
-    w, v = divided_eigenpairs(name, arrays, whole, order, with_vectors, solve)
-    return _stacked(arrays, batch, w), None if v is None else _stacked(arrays, batch, v)
+        if not matrix.size:
+            return arrays.xp.real(matrix[..., 0]), matrix
+    values, vectors = _one_after_another(arrays, matrix, divide)
+    return values, vectors
 
 
-def _stacked(arrays: Arrays, batch: Sequence[int], result: Any) -> Any:
-    """The result of one matrix as that of a stack of one."""
-    return arrays.xp.reshape(result, (*batch, *result.shape)) if batch else result
+def _one_after_another(arrays: Arrays, matrix: Any, run: Callable[[Any], tuple[Any, ...]]) -> tuple[Any, ...]:
+    """The results of ``run(matrix)`` for each matrix of a stack, as stacks."""
+    xp, (*batch, m, n) = arrays.xp, matrix.shape
+    stack = xp.reshape(matrix, (prod(batch), m, n))
+    found = zip(*(run(stack[index]) for index in range(prod(batch))), strict=True)
+    return tuple(
+        None if each[0] is None else xp.reshape(xp.stack(each), (*batch, *each[0].shape)) for each in found
+    )
 
 
 def _eigenpairs_on_host(
@@ -173,12 +180,12 @@ def singular_triplets(
     overwrite : bool, default False
         Whether one host matrix may be overwritten.
     divides : bool, default True
-        Whether one device matrix that kernels do not have is divided.
+        Whether device matrices that kernels do not have are divided, one after the other.
 
     Raises
     ------
     NotImplementedError
-        When device matrices are larger than kernels have them, those of a stack or not divided.
+        When device matrices are larger than kernels have them, and are not divided.
     LinAlgError
         When the iteration fails.
     """
@@ -213,11 +220,9 @@ def _triplets_on_device(
         try:
             u, s, vh, _ = svd_on_device(name, arrays.dtype, matrix, full, with_vectors)
         except NotImplementedError:
-            if not divides or prod(batch) != 1:
+            if not divides:
                 raise
-            solve = partial(_eigenpairs_on_device, name, arrays, low=True, with_vectors=True)
-            found = divided_triplets(arrays, arrays.xp.reshape(matrix, (m, n)), full, solve)
-            u, s, vh = (_stacked(arrays, batch, each) for each in found)
+            u, s, vh = _large_triplets(name, arrays, matrix, full, with_vectors)
         return (u, s, vh) if with_vectors else (None, s, None)
     s = arrays.xp.abs(arrays.xp.reshape(matrix, (*batch, 0)))
     if not with_vectors:
@@ -226,4 +231,23 @@ def _triplets_on_device(
         arrays.xp.broadcast_to(each, (*batch, *each.shape))
         for each in (arrays.identity(m, m if full else 0), arrays.identity(n if full else 0, n))
     )
+    return u, s, vh
+
+
+def _large_triplets(
+    name: str, arrays: Arrays, matrix: Any, full: bool, with_vectors: bool
+) -> tuple[Any, Any, Any]:
+    """Singular values and vectors of device matrices that kernels do not have, see `singular_triplets`."""
+    wide = wider(arrays.dtype)
+    if wide is not None and min(matrix.shape[-2:]) <= routine_module("lapack.syevd").max_order(
+        wide, arrays.device
+    ):
+
+        def solve_wide(each: Any) -> tuple[Any, Any]:
+            values, vectors, _ = eigen_on_device(name, wide, each, True, with_vectors)
+            return values, vectors
+
+        return gram_triplets(name, arrays, matrix, full, with_vectors, solve_wide)
+    solve = partial(_eigenpairs_on_device, name, arrays, low=True, with_vectors=True)
+    u, s, vh = _one_after_another(arrays, matrix, lambda each: divided_triplets(arrays, each, full, solve))
     return u, s, vh

@@ -1,26 +1,22 @@
-"""Eigenvalues of small symmetric and Hermitian matrices of a batch, and their vectors, by Jacobi's method.
+"""Eigenvalues of symmetric and Hermitian matrices of a batch, and their vectors.
 
-It is one launch: a matrix is in the shared memory of a block from beginning to end.
+Small matrices are solved by Jacobi's method, larger ones by divide and conquer.
 """
 
 from __future__ import annotations
 
-from ...dispatch.choose import select
 from ...gpu.device import Device, current
-from ...kernels.factor.eigen import jacobi_eigh
 from ...operands import Operand
 from ...types import Dtype, Uplo
 from ..launch_list import LaunchList, cached_launch_list
-from .laswp import words
+from . import eigh_divided, eigh_jacobi
 
 __all__ = ["emit", "launch_list", "max_order"]
 
 
 def max_order(dtype: Dtype, device: Device) -> int:
-    """Return the largest order of matrices of a dtype for which `launch_list` has a kernel on a device."""
-    config = select(jacobi_eigh.STEM, dtype, "", (), device).config
-    order: int = config.fitting(device.shared_per_block).ORDER
-    return order
+    """Return the largest order of matrices of a dtype for which `launch_list` has kernels on a device."""
+    return max(eigh_jacobi.max_order(dtype, device), eigh_divided.max_order(dtype, device))
 
 
 def launch_list(
@@ -35,7 +31,7 @@ def launch_list(
         are the real parts of its elements, and imaginary parts stay as they are.
     info : Operand
         One element a matrix, of which the first four bytes become an int32: 0, or n where A is not finite, w
-        and V are NaN then, or where the sweeps did not suffice.
+        and V are NaN then, or where the sweeps of Jacobi's method did not suffice.
     v : Operand
         n by n; its columns become orthonormal eigenvectors. Without `vectors` it is not touched. It may be
         `a` itself, and else must not overlap it.
@@ -54,19 +50,7 @@ def emit(
     launches: LaunchList, w: Operand, info: Operand, v: Operand, a: Operand, uplo: Uplo, vectors: bool
 ) -> None:
     """Emit the whole call."""
-    device, n = current(launches.device), a.rows
-    best = select(jacobi_eigh.STEM, launches.dtype, "", (n,), device).config.fitting(device.shared_per_block)
-    config, lower = best.specialize(n), a if uplo is Uplo.LOWER else a.T.conjugate()
-    keeps_vectors = config.RESIDENT_VECTORS or not vectors
-
-    def integers(a: Operand, w: Operand, v: Operand, work: Operand, info: Operand) -> tuple[int, ...]:
-        reals = w.dtype.reals_per_element
-        strides = a.row_stride, a.col_stride, w.row_stride * reals, v.row_stride, v.col_stride
-        batches = a.batch_stride, w.batch_stride * reals, v.batch_stride, work.batch_stride
-        numbers = n, int(vectors), int(a.conj), config.lanes(n), a.batch
-        return *numbers, *strides, *batches, words(info)[1]
-
-    with launches.temporary():
-        work = v if keeps_vectors else launches.scratch(n, config.ldv, a.batch)
-        operands = lower, w, v, work, info
-        launches.emit_batch(jacobi_eigh.source(config), config.grid(n, a.batch), operands, integers, ())
+    lower = a if uplo is Uplo.LOWER else a.T.conjugate()
+    is_small = a.rows <= eigh_jacobi.max_order(launches.dtype, current(launches.device))
+    method = eigh_jacobi if is_small else eigh_divided
+    method.emit(launches, w, info, v, lower, vectors)

@@ -31,7 +31,7 @@ def refusal(name: str, what: str, dtype: Dtype, device: int, vectors: bool) -> s
     with_vectors = " with vectors" if vectors else ""
     return (
         f"{name}: {what}; singular values of {dtype.name}{with_vectors} are computed on a device where the "
-        f"lesser extent is at most {largest}, those of one larger matrix by linalg.svd"
+        f"lesser extent is at most {largest}, those of larger matrices by linalg.svd"
     )
 
 

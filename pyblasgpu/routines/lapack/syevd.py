@@ -1,4 +1,4 @@
-"""A V = V W in place, A symmetric or Hermitian: matrices of a batch, each in the shared memory of a block."""
+"""A V = V W in place, A symmetric or Hermitian, of the matrices of a batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def refusal(name: str, what: str, dtype: Dtype, largest: int) -> str:
     """The text of an error: `what` names an argument that is larger than kernels have it."""
     return (
         f"{name}: {what}; eigenvalues of {dtype.name} are computed on a device to order {largest}, those of "
-        "one larger matrix by linalg.eigh"
+        "larger matrices by linalg.eigh"
     )
 
 

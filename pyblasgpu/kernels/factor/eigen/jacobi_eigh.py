@@ -1,9 +1,9 @@
 """``jacobi_eigh``: eigenvalues and vectors of small symmetric and Hermitian matrices, of a batch as a rule.
 
-Cyclic Jacobi by two-sided rotations: half of the matrix and the vectors are in shared memory, the vectors of
-large ones in global memory. A warp has one matrix or several, a block has one. In a step each pair of columns
-has a rotation. All threads apply them to the matrix; then the first ones compute the next rotations, while
-the others apply the present ones to the vectors. So a step has two barriers.
+Cyclic Jacobi by two-sided rotations: half of the matrix and the vectors are in shared memory. A warp has one
+matrix or several, a block has one. In a step each pair of columns has a rotation. All threads apply them to
+the matrix; then the first ones compute the next rotations, while the others apply the present ones to the
+vectors. So a step has two barriers.
 
 The m - 1 columns that change their pairs are on a circle, and their elements are stored by diagonals of it:
 half of them, as A is symmetric. Elements of neighbouring pairs are in one diagonal, or at odd distances, so
@@ -30,16 +30,16 @@ __all__ = ["STEM", "JacobiEigh", "source"]
 
 STEM = "jacobi_eigh"
 PARAMETERS = parameters(
-    "pointer: a, w, v, work",
+    "pointer: a, w, v",
     "int32 pointer: info",
     "int32: n, vectors, conj, lanes, count",
-    "int64: a_rs, a_cs, w_step, v_rs, v_cs, stride_a, stride_w, stride_v, stride_work, stride_info",
+    "int64: a_rs, a_cs, w_step, v_rs, v_cs, stride_a, stride_w, stride_v, stride_info",
 )
 SWEEPS = 40  # at most; ten are many
 #: Threads of a block and of a matrix at most, by the place of the order in `ORDERS`.
-THREADS = ((64, WARP), (256, 256), (512, 512), (1024, 1024))
-#: Orders of the kernels, by bytes of an element. The last one has the vectors in global memory.
-ORDERS = {4: (32, 64, 128, 256), 8: (32, 64, 128, 224), 16: (32, 64, 96, 160)}
+THREADS = ((64, WARP), (256, 256), (512, 512))
+#: Orders of the kernels, by bytes of an element.
+ORDERS = {4: (32, 64, 128), 8: (32, 64, 128), 16: (32, 64, 96)}
 #: Threads that a multiprocessor is to hold, by bytes of an element: what registers allow without spills, of
 #: the kernel whose matrices are of a warp, and of others.
 RESIDENT_THREADS = {4: (768, 1024), 8: (768, 768), 16: (512, 512)}
@@ -59,14 +59,11 @@ class JacobiEigh(BlockConfig):
         Threads of a matrix: `DIM`, or at most those of a warp.
     ORDER : int
         The largest order of a matrix, even.
-    RESIDENT_VECTORS : bool
-        Whether vectors are in shared memory, too.
     """
 
-    DIM: int = 1024
-    TEAM: int = 1024
-    ORDER: int = 160
-    RESIDENT_VECTORS: bool = False
+    DIM: int = 512
+    TEAM: int = 512
+    ORDER: int = 128
 
     STEM: ClassVar[str] = STEM
 
@@ -111,7 +108,7 @@ class JacobiEigh(BlockConfig):
     def shared_bytes(self) -> int:
         """Bytes for rotations, half of the matrix, the vectors, and partial sums."""
         m, reals = self.ORDER, self.dtype_facts.reals_per_element
-        each = (1 + reals) * m + reals * (m // 2 + 1) * m + reals * m * self.ldv * self.RESIDENT_VECTORS
+        each = (1 + reals) * m + reals * (m // 2 + 1) * m + reals * m * self.ldv
         return -(-(PARTIALS + self.teams * each) * self.dtype_facts.real_size // 16) * 16
 
     @property
@@ -120,7 +117,7 @@ class JacobiEigh(BlockConfig):
         smaller = [order for order in orders[:-1] if order < self.ORDER]
         return (
             *(
-                replace(self, DIM=dim, TEAM=team, ORDER=order, RESIDENT_VECTORS=True)
+                replace(self, DIM=dim, TEAM=team, ORDER=order)
                 for order, (dim, team) in zip(smaller, THREADS, strict=False)
             ),
             self,
@@ -150,14 +147,13 @@ def source(config: JacobiEigh) -> KernelSource:
     -----------------
     a: pointer, A, whose lower triangle is read
     w, v: pointer, eigenvalues in ascending order, reals, and vectors as columns; V may be A
-    work: pointer, n * ``config.ldv`` elements a matrix, used where vectors are not in shared memory
     info: int32 pointer, 0, or n where A is not finite or the sweeps did not suffice
     n, vectors, conj: int32, order, whether vectors are wanted, whether A is meant conjugated
     lanes, count: int32, threads of a matrix, ``config.lanes(n)``, and matrices
     a_rs, a_cs: int64, row and column stride of A (elements)
     w_step: int64, stride of w (reals)
     v_rs, v_cs: int64, row and column stride of V (elements)
-    stride_a, stride_w, stride_v, stride_work, stride_info: int64, batch strides (elements, reals, words)
+    stride_a, stride_w, stride_v, stride_info: int64, batch strides (elements, reals, words)
 
     Grid: x ``config.grid(n, matrices)``.
     """
@@ -276,18 +272,12 @@ def _build(config: JacobiEigh):
         _finisher(config),
     )
     total, largest = team_sum(TEAM), team_max(TEAM)
-    IS_WARP, RESIDENT, HELD, ORDER, LDV = (
-        TEAM <= WARP,
-        config.RESIDENT_VECTORS,
-        2 * ROWS,
-        config.ORDER,
-        config.ldv,
-    )
-    IS_FIXED, PLANE = RESIDENT and not IS_WARP, (ORDER // 2 + 1) * ORDER
+    IS_WARP, HELD, ORDER, LDV = TEAM <= WARP, 2 * ROWS, config.ORDER, config.ldv
+    PLANE = (ORDER // 2 + 1) * ORDER
 
     def jacobi_eigh(
-        a, w, v, work, info, n, vectors, conj, lanes, count, a_rs, a_cs, w_step, v_rs, v_cs, stride_a,
-        stride_w, stride_v, stride_work, stride_info,
+        a, w, v, info, n, vectors, conj, lanes, count, a_rs, a_cs, w_step, v_rs, v_cs, stride_a,
+        stride_w, stride_v, stride_info,
     ):  # fmt: skip
         # (1) the matrix of this team, and the pairs of this thread
         t = int32(cuda.threadIdx.x & 1023)
@@ -298,15 +288,15 @@ def _build(config: JacobiEigh):
         m = int32(n + (n & 1))
         h = int32(m >> 1)
         plane, plane_v = int32((h + 1) * m), int32(n * LDV)
-        if IS_FIXED:  # constants, which take no arithmetic
+        if not IS_WARP:  # constants, which take no arithmetic
             plane, plane_v = int32(PLANE), int32(ORDER * LDV)
         groups, group = int32(quotient(lanes, h)), int32(quotient(thread, h))
         i, rows = int32(thread - group * h), n if matrix < count else int32(0)
         partials = shared_pointer(cuda.shared.array(0, real, alignment=16))
-        size = int32((1 + REALS) * m + REALS * (plane + (plane_v if RESIDENT else 0)))
+        size = int32((1 + REALS) * m + REALS * (plane + plane_v))
         turns = offset(partials, PARTIALS + team * size)
         s = offset(turns, (1 + REALS) * m)
-        own = offset(s, REALS * plane) if RESIDENT else offset(work, matrix * stride_work * REALS)
+        own = offset(s, REALS * plane)
         out, x = cuda.local.array(3, real), cuda.local.array(HELD, real)
         grid_dependency_wait()
 

@@ -1,0 +1,199 @@
+"""Parts of `tridiagonal_merge`: eigenvalues of both halves in order, those that stay, and the new order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ....gpu.backend import cuda, device_function, ptx
+from ...common.kernel_config import BlockConfig
+
+__all__ = ["WANTS_ENDS", "deflater", "halves_loader", "ranker"]
+
+#: Option: the first and the last row of the vectors are wanted.
+WANTS_ENDS = 2
+#: Multiple of the unit roundoff times the norm up to which a number does not matter. Matrices are of about
+#: one, so the norm counts as one at least.
+TOLERANCE = 8
+#: Places of numbers that all threads read: how many eigenvalues stay, and rotations.
+LEFT, TURNS = 0, 1
+
+
+def halves_loader(config: BlockConfig) -> Callable:
+    """``load(sorted_d, sorted_z, index, ends, q, d, coupling, size, q_ends, q_cs, stride_q, options, block,
+    t)``: eigenvalues of both halves in ascending order, their elements of z and numbers; for `options` the
+    first and last rows of their vectors too.
+    """
+    DIM, real, int32, offset = config.DIM, ptx.REALS[config.dtype_facts.real], ptx.types.int32, ptx.offset
+    HALF_ROOT = 0.5**0.5
+
+    @device_function
+    def before(d, half, x, is_second):
+        """Eigenvalues of the other half that are before x."""
+        low, high = int32(0), int32(half)
+        while low < high:
+            middle = int32((low + high) >> 1)
+            y = d[middle]
+            if y < x or (is_second and y == x):
+                low = int32(middle + 1)
+            else:
+                high = middle
+        return low
+
+    @device_function
+    def load(
+        sorted_d, sorted_z, index, ends, q, d, coupling, size, q_ends, q_cs, stride_q, options, block, t
+    ):
+        half, i = int32(size >> 1), int32(t)
+        second = offset(q, stride_q)
+        while i < size:
+            is_second, x = i >= half, d[i]
+            own = int32(i - half) if is_second else i
+            rank = int32(own + before(d if is_second else offset(d, half), half, x, is_second))
+            z = second[own * q_cs] if is_second else q[q_ends + own * q_cs]
+            sorted_d[rank], index[rank] = x, real(i)
+            sorted_z[rank] = (-z if is_second and coupling < real(0) else z) * real(HALF_ROOT)
+            if options & WANTS_ENDS and block == 0:
+                ends[rank] = real(0) if is_second else q[own * q_cs]
+                ends[size + rank] = second[q_ends + own * q_cs] if is_second else real(0)
+            i = int32(i + DIM)
+
+    return load
+
+
+def _turner(config: BlockConfig) -> Callable:
+    """``turn(sorted_d, sorted_z, compact, places, ends, turns, rho, tolerance, m, size, writes)``: of each
+    two equal eigenvalues one without an element of z, by one thread; the number of rotations.
+    """
+    real, int32, divide, root = (
+        ptx.REALS[config.dtype_facts.real],
+        ptx.types.int32,
+        ptx.divide,
+        ptx.square_root,
+    )
+
+    @device_function
+    def turn(sorted_d, sorted_z, compact, places, ends, turns, tolerance, m, size, writes):
+        count, p = int32(0), int32(places[0])
+        for i in range(1, m):
+            q = int32(places[i])
+            s, c, distance = sorted_z[p], sorted_z[q], sorted_d[q] - sorted_d[p]
+            length = root(c * c + s * s)
+            c, s = divide(c, length), divide(-s, length)
+            if abs(distance * c * s) <= tolerance:
+                sorted_z[q], sorted_z[p], compact[p] = length, real(0), real(-1)
+                first, second = sorted_d[p], sorted_d[q]
+                sorted_d[p], sorted_d[q] = (
+                    first * (c * c) + second * (s * s),
+                    first * (s * s) + second * (c * c),
+                )
+                if writes:
+                    at = count * 4
+                    turns[at], turns[at + 1], turns[at + 2], turns[at + 3] = real(p), real(q), c, s
+                    for row in range(2):
+                        x, y = ends[row * size + p], ends[row * size + q]
+                        ends[row * size + p], ends[row * size + q] = c * x + s * y, c * y - s * x
+                count = int32(count + 1)
+            p = q
+        return count
+
+    return turn
+
+
+def deflater(config: BlockConfig) -> Callable:
+    """``deflate(sorted_d, sorted_z, compact, places, poles, weights, numbers, ends, turns, rho, size, block,
+    t)``: the number of eigenvalues that stay, which are `poles` with the `weights` z, and of rotations.
+    ``compact`` becomes the number of each among them, or -1.
+    """
+    DIM, real, int32 = config.DIM, ptx.REALS[config.dtype_facts.real], ptx.types.int32
+    UNIT, turn = config.dtype_facts.unit_roundoff, _turner(config)
+
+    @device_function
+    def find_places(compact, places, numbers, size, t):
+        """Places of those that stay, in ascending order."""
+        i = int32(t)
+        while i < size:
+            before, stays = int32(0), compact[i] >= real(0)
+            for k in range(i):
+                if compact[k] >= real(0):
+                    before = int32(before + 1)
+            if stays:
+                places[before] = real(i)
+            if i == size - 1:
+                numbers[LEFT] = real(before + 1) if stays else real(before)
+            i = int32(i + DIM)
+        cuda.syncthreads()
+
+    @device_function
+    def has_close(sorted_d, sorted_z, places, tolerance, m, t):
+        """Whether two neighbours are equal."""
+        found, i = int32(0), int32(t)
+        while i < m - 1:
+            p, q = int32(places[i]), int32(places[i + 1])
+            s, c, distance = sorted_z[p], sorted_z[q], sorted_d[q] - sorted_d[p]
+            if abs(distance * c * s) <= tolerance * (c * c + s * s):
+                found = int32(1)
+            i = int32(i + DIM)
+        return cuda.syncthreads_or(found) != 0
+
+    @device_function
+    def deflate(
+        sorted_d, sorted_z, compact, places, poles, weights, numbers, ends, turns, rho, size, block, t
+    ):  # fmt: skip
+        most = max(max(abs(sorted_d[0]), abs(sorted_d[size - 1])), real(1))
+        tolerance = real(TOLERANCE * UNIT) * most
+        i = int32(t)
+        while i < size:
+            compact[i] = real(0) if rho * abs(sorted_z[i]) > tolerance else real(-1)
+            i = int32(i + DIM)
+        if t == 0:
+            numbers[TURNS] = real(0)
+        cuda.syncthreads()
+        find_places(compact, places, numbers, size, t)
+        left = int32(numbers[LEFT])
+        if has_close(sorted_d, sorted_z, places, tolerance, left, t):
+            if t == 0:
+                count = turn(
+                    sorted_d, sorted_z, compact, places, ends, turns, tolerance, left, size, block == 0
+                )
+                numbers[TURNS] = real(count)
+            cuda.syncthreads()
+            find_places(compact, places, numbers, size, t)
+        m, i = int32(numbers[LEFT]), int32(t)
+        while i < m:
+            p = int32(places[i])
+            poles[i], weights[i], compact[p] = sorted_d[p], sorted_z[p], real(i)
+            i = int32(i + DIM)
+        cuda.syncthreads()
+        return m, int32(numbers[TURNS])
+
+    return deflate
+
+
+def ranker(config: BlockConfig) -> Callable:
+    """``rank_all(places, values, sorted_d, compact, poles, taus, origins, size, t)``: eigenvalues of the
+    pair, and the place of each in ascending order.
+    """
+    DIM, int32, real = config.DIM, ptx.types.int32, ptx.REALS[config.dtype_facts.real]
+
+    @device_function
+    def rank_all(places, values, sorted_d, compact, poles, taus, origins, size, t):
+        i = int32(t)
+        while i < size:
+            j = int32(compact[i])
+            values[i] = sorted_d[i]
+            if j >= 0:
+                values[i] = poles[int32(origins[j])] + taus[j]
+            i = int32(i + DIM)
+        cuda.syncthreads()
+        i = int32(t)
+        while i < size:
+            x, rank = values[i], int32(0)
+            for k in range(size):
+                y = values[k]
+                if y < x or (y == x and k < i):
+                    rank = int32(rank + 1)
+            places[i] = real(rank)
+            i = int32(i + DIM)
+        cuda.syncthreads()
+
+    return rank_all

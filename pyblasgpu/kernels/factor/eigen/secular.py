@@ -1,0 +1,176 @@
+"""Zeros of the rational function of `tridiagonal_merge`: 1/rho + sum of z_i² / (d_i - x) = 0.
+
+A zero is kept as its distance to the nearer pole: so differences to all poles are exact to rounding. A step
+takes the nearer pole as it is, and the sum of the others as one at the other end of the interval, of the same
+value and slope (the fixed weights of Li, 1994). Where a step leaves the bracket it halves that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ....gpu.backend import device_function, ptx
+from ....types import Dtype
+
+__all__ = ["root_finder", "weight_finder"]
+
+STEPS = 100  # at most; five are many
+TEAM = 4  # threads of a zero
+HALVING = 8  # every so many steps the bracket is halved
+SLACK = 16  # roundoffs of the sum of sizes that count as zero
+
+
+def _team_reducer(multiplies: bool) -> Callable:
+    """``reduce(x, t)``: the sum, or the product, of the numbers of a team."""
+    shuffle, int32 = ptx.shuffle, ptx.types.int32
+
+    @device_function
+    def reduce(x, t):
+        lane = int32(t & 31)
+        y = shuffle(x, int32(lane ^ 1))
+        x = x * y if multiplies else x + y
+        y = shuffle(x, int32(lane ^ 2))
+        return x * y if multiplies else x + y
+
+    return reduce
+
+
+def _evaluator(facts: Dtype) -> Callable:
+    """``evaluate(poles, weights, origin, tau, m, lane, t)``: value, slope and sum of sizes of all terms but
+    that of the pole `origin`, `tau` from it.
+    """
+    real, int32, divide, total = (
+        ptx.REALS[facts.real],
+        ptx.types.int32,
+        ptx.divide,
+        _team_reducer(False),
+    )
+
+    @device_function
+    def evaluate(poles, weights, origin, tau, m, lane, t):
+        value, slope, size, pole = real(0), real(0), real(0), poles[origin]
+        i = int32(lane)
+        while i < m:
+            if i != origin:
+                z = weights[i]
+                x = divide(z, (poles[i] - pole) - tau)
+                value += z * x
+                size += abs(z * x)
+                slope += x * x
+            i = int32(i + TEAM)
+        return total(value, t), total(slope, t), total(size, t)
+
+    return evaluate
+
+
+def _stepper(facts: Dtype) -> Callable:
+    """``step(value, weight, slope, near, far, is_last)``: how far it is to the zero of a function of two
+    poles: one at distance `near` of this weight, and one at distance `far`, so that the value is this, and
+    the slope of all but the first.
+    """
+    real, divide, root = ptx.REALS[facts.real], ptx.divide, ptx.square_root
+
+    @device_function
+    def step(value, weight, slope, near, far, is_last):
+        other = slope * far * far
+        c = value - divide(weight, near) - slope * far
+        a = c * (near + far) + weight + other
+        b = near * far * value
+        r = root(abs(a * a - real(4) * b * c))
+        r = -r if is_last else r
+        # the smaller of both solutions in size is stable either way
+        if (a <= real(0)) != is_last:
+            return divide(a - r, c + c)
+        return divide(b + b, a + r)
+
+    return step
+
+
+def _bracket(facts: Dtype) -> Callable:
+    """``bracket(poles, weights, rho, j, m, lane, t)``: the pole from which zero j is measured, the other end
+    of its interval, and the ends of its bracket.
+    """
+    real, int32, divide, total = (
+        ptx.REALS[facts.real],
+        ptx.types.int32,
+        ptx.divide,
+        _team_reducer(False),
+    )
+    evaluate, UP = _evaluator(facts), 1.0 + 8 * facts.unit_roundoff
+
+    @device_function
+    def bracket(poles, weights, rho, j, m, lane, t):
+        square, i = real(0), int32(lane)
+        while i < m:
+            square += weights[i] * weights[i]
+            i = int32(i + TEAM)
+        square = total(square, t)
+        is_last = j == m - 1
+        following = int32(min(j + 1, m - 1))
+        half = (poles[following] - poles[j]) * real(0.5)
+        half = rho * square if is_last else half
+        value, _, _ = evaluate(poles, weights, j, half, m, lane, t)
+        value = value + divide(real(1), rho) - divide(weights[j] * weights[j], half)
+        if is_last:
+            return j, int32(max(j - 1, 0)), real(0), half * real(UP)
+        if value >= real(0):
+            return j, following, real(0), half
+        return following, j, -half, real(0)
+
+    return bracket
+
+
+def root_finder(facts: Dtype) -> Callable:
+    """``find(poles, weights, rho, j, m, lane, t)``: zero j as its distance to a pole, and the number of that
+    pole. Teams of a warp go together.
+    """
+    real, int32, divide, first_lane = ptx.REALS[facts.real], ptx.types.int32, ptx.divide, ptx.first_lane
+    evaluate, step, bracket, UNIT = _evaluator(facts), _stepper(facts), _bracket(facts), facts.unit_roundoff
+
+    @device_function
+    def find(poles, weights, rho, j, m, lane, t):
+        origin, other, low, high = bracket(poles, weights, rho, j, m, lane, t)
+        is_last, inverse = j == m - 1, divide(real(1), rho)
+        weight, gap = weights[origin] * weights[origin], poles[other] - poles[origin]
+        tau, number, is_left = (low + high) * real(0.5), int32(0), True
+        while number < STEPS and first_lane(is_left) >= 0:
+            rest, slope, size = evaluate(poles, weights, origin, tau, m, lane, t)
+            own = divide(weight, -tau)
+            value = inverse + rest + own
+            whole = slope + divide(own, -tau)
+            bound = real(SLACK) * (inverse + size + abs(own)) + abs(tau) * whole
+            is_near = abs(value) <= real(UNIT) * bound
+            low, high = (tau, high) if value < real(0) else (low, tau)
+            far = gap - tau
+            change = step(value, weight, slope, -tau, far, is_last)
+            if m == 1 or not change * value < real(0):
+                change = divide(-value, whole)
+            following = tau + change
+            is_halved = not low < following < high or number % HALVING == HALVING - 1
+            following = (low + high) * real(0.5) if is_halved else following
+            is_over = is_near or following == tau or not low < following < high
+            tau = tau if is_over or not is_left else following
+            is_left = is_left and not is_over
+            number = int32(number + 1)
+        return tau, origin
+
+    return find
+
+
+def weight_finder(facts: Dtype) -> Callable:
+    """``find(poles, taus, origins, i, m, lane, t)``: the size of the element of z of pole i for which the
+    zeros are exact.
+    """
+    real, int32, divide, root = ptx.REALS[facts.real], ptx.types.int32, ptx.divide, ptx.square_root
+    product = _team_reducer(True)
+
+    @device_function
+    def find(poles, taus, origins, i, m, lane, t):
+        result, pole, j = real(1), poles[i], int32(lane)
+        while j < m:
+            x = (pole - poles[int32(origins[j])]) - taus[j]
+            result *= x if j == i else divide(x, pole - poles[j])
+            j = int32(j + TEAM)
+        return root(abs(product(result, t)))
+
+    return find

@@ -1,0 +1,280 @@
+"""``tridiagonal_merge``: eigenvalues of T from those of its halves, and what their vectors are multiplied by.
+
+T is two blocks, torn apart, and a matrix of rank one: D + rho z zᵀ in the basis of the vectors of the blocks
+(Cuppen). Elements of z that do not matter are left out, and of two equal elements of D one (deflation). The
+other eigenvalues are zeros of a rational function, one between each two poles. Of them follows a z for which
+they are exact, so vectors are orthogonal however near eigenvalues are (Gu and Eisenstat).
+
+A pair of blocks has a block of threads, or those of a cluster, which share the zeros and the vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Self
+
+from ....gpu.backend import cuda, device_function, ptx
+from ....gpu.build.compile import WHOLE_ROWS, KernelSource
+from ...common.kernel_config import BlockConfig
+from ...common.parameters import parameters
+from .deflation import WANTS_ENDS, deflater, halves_loader, ranker
+from .secular import root_finder, weight_finder
+from .sytrd import ORDER, largest_cluster, meeter
+
+if TYPE_CHECKING:
+    from ....gpu.device import Device
+
+__all__ = ["IS_LAST", "STATE", "STEM", "WANTS_ENDS", "WANTS_VECTORS", "TridiagonalMerge", "source"]
+
+STEM = "tridiagonal_merge"
+PARAMETERS = parameters(
+    "pointer: q, d, e, s, values, w, scale, state",
+    "int32: n, size, options",
+    "int64: q_ends, q_cs, w_step, stride_q, stride_s, stride_w",
+)
+#: Further options: the matrix that vectors are multiplied by is wanted; the pair is a whole matrix.
+WANTS_VECTORS, IS_LAST = 1, 4
+TEAM = 4  # threads of a zero or a vector
+SHARE = 64  # zeros of a block
+SMALL = 256  # the largest order of the kernel that more blocks of a multiprocessor have room for
+ARRAYS = 9  # of reals in shared memory, of the order of a pair
+STATE = 9  # reals in memory for each eigenvalue of a pair
+
+
+@dataclass(frozen=True)
+class TridiagonalMerge(BlockConfig):
+    """Config of one `tridiagonal_merge` kernel.
+
+    Attributes
+    ----------
+    dtype, DIM
+        See `BlockConfig`; 's' or 'd'.
+    ORDER : int
+        The largest order of a pair of blocks.
+    HAS_CLUSTERS : bool
+        Whether a pair may have several blocks of threads, from compute capability 9.0 on.
+    """
+
+    DIM: int = 256
+    ORDER: int = ORDER
+    HAS_CLUSTERS: bool = True
+
+    STEM: ClassVar[str] = STEM
+    RESIDENT: ClassVar[int] = 512
+
+    @property
+    def registers(self) -> int:
+        """Estimated 32-bit registers of a thread."""
+        return 96
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of the arrays, and of four numbers that all threads read."""
+        return -(-(ARRAYS * self.ORDER + 4) * self.dtype_facts.real_size // 16) * 16
+
+    @property
+    def variants(self) -> tuple[Self, ...]:
+        return (self,) if self.ORDER <= SMALL else (replace(self, ORDER=SMALL), self)
+
+    def on(self, device: Device) -> Self:
+        """The Config for a device."""
+        return self if device.cc >= (9, 0) else replace(self, HAS_CLUSTERS=False)
+
+    def specialize(self, size: int) -> Self:
+        """The Config for pairs of this order."""
+        return next(each for each in self.variants if size <= each.ORDER)
+
+    def blocks(self, size: int, device: Device) -> int:
+        """Blocks of threads for a pair of this order."""
+        return min(-(-size // SHARE), largest_cluster(device)) if self.HAS_CLUSTERS else 1
+
+
+def source(config: TridiagonalMerge) -> KernelSource:
+    """The kernel of `config`, for pairs of an even order `size` <= ORDER.
+
+    Kernel parameters
+    -----------------
+    q: pointer, of each block the first and the last row of its vectors
+    d: pointer, eigenvalues of each block in ascending order
+    e: pointer, what couples neighbouring rows of T
+    s: pointer, by rows, vectors of the pair in terms of those of its blocks, or their first and last row
+    values: pointer, eigenvalues of the pair in ascending order
+    w: pointer, the first n of them times `scale`, where the pair is a whole matrix
+    scale: pointer, a real a matrix
+    state: pointer, ``STATE`` size reals a pair
+    n, size, options: int32, order of a matrix, of a pair, and what is wanted
+    q_ends, q_cs: int64, from the first row of a block to its last one, and from column to column (reals)
+    w_step: int64, stride of w (reals)
+    stride_q, stride_s, stride_w: int64, strides of blocks, pairs and matrices (reals)
+
+    Grid: x the blocks of threads of a pair, z the pairs.
+    """
+    cluster = WHOLE_ROWS if config.HAS_CLUSTERS else 1
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config), cluster=cluster)
+
+
+def vector_writer(config: TridiagonalMerge) -> Callable:
+    """``write(s, poles, weights, taus, origins, index, compact, ends, turns, rank, count, unit, p, m,
+    rows, size, options, lane, t)``: eigenvector p, in terms of those of the blocks, or its first and last
+    element. Teams without one have no `rows`.
+    """
+    real, int32, offset = ptx.REALS[config.dtype_facts.real], ptx.types.int32, ptx.offset
+    divide, root, shuffle, sync_warp = ptx.divide, ptx.square_root, ptx.shuffle, ptx.sync_warp
+
+    @device_function
+    def over_team(x, t):
+        lane = int32(t & 31)
+        x += shuffle(x, int32(lane ^ 1))
+        return x + shuffle(x, int32(lane ^ 2))
+
+    @device_function
+    def turn_back(s, index, turns, col, count, size):
+        """The rotations of deflation, the last one first, applied to a column of s."""
+        m = int32(count - 1)
+        while m >= 0:
+            turn = offset(turns, m * 4)
+            first = int32(int32(index[int32(turn[0])]) * size + col)
+            second = int32(int32(index[int32(turn[1])]) * size + col)
+            x, y = s[first], s[second]
+            s[first], s[second] = turn[2] * x - turn[3] * y, turn[3] * x + turn[2] * y
+            m = int32(m - 1)
+
+    @device_function
+    def write(
+        s, poles, weights, taus, origins, index, compact, ends, turns, rank, count, unit, p, m, rows, size,
+        options, lane, t,
+    ):  # fmt: skip
+        j, zero = int32(compact[p]), unit - unit
+        is_zero = j >= 0
+        square, i, zeros = real(0), int32(lane), m if is_zero and rows > 0 else int32(0)
+        tau, pole = real(0), real(0)
+        if is_zero:
+            tau, pole = taus[j], poles[int32(origins[j])]
+        while i < zeros:
+            x = divide(weights[i], (poles[i] - pole) - tau)
+            square += x * x
+            i = int32(i + TEAM)
+        factor = divide(unit, root(over_team(square, t)))
+        top, bottom, r = real(0), real(0), int32(lane)
+        while r < rows:
+            i, x = int32(compact[r]), zero
+            if is_zero and i >= 0:
+                x = divide(weights[i], (poles[i] - pole) - tau) * factor
+            elif r == p:
+                x = unit
+            if options & WANTS_VECTORS:
+                s[int32(index[r]) * size + rank] = x
+            else:
+                top += x * ends[r]
+                bottom += x * ends[size + r]
+            r = int32(r + TEAM)
+        top, bottom = over_team(top, t), over_team(bottom, t)
+        sync_warp()
+        if lane == 0 and rows > 0:
+            if options & WANTS_VECTORS:
+                turn_back(s, index, turns, rank, count, size)
+            else:
+                s[rank], s[size + rank] = top, bottom
+
+    return write
+
+
+def _build(config: TridiagonalMerge):
+    facts, DIM, ORDER_OF = config.dtype_facts, config.DIM, config.ORDER
+    real, int32, int64 = ptx.REALS[facts.real], ptx.types.int32, ptx.types.int64
+    offset, shared_pointer, grid_dependency_wait = ptx.offset, ptx.shared_pointer, ptx.grid_dependency_wait
+    load, deflate, rank_all = halves_loader(config), deflater(config), ranker(config)
+    find_root, find_weight, write = root_finder(facts), weight_finder(facts), vector_writer(config)
+    meet, TEAMS = meeter(config.HAS_CLUSTERS), config.DIM // TEAM
+
+    @device_function
+    def read(to, state, m, t):
+        i = int32(t)
+        while i < m:
+            to[i] = state[i]
+            i = int32(i + DIM)
+
+    @device_function
+    def find_roots(taus, origins, poles, weights, rho, m, block, blocks, lane, team, t):
+        """Zeros of this block; teams of a warp stay together."""
+        first = int32(0)
+        while first < m:
+            j = int32(first + team * blocks + block)
+            tau, origin = find_root(poles, weights, rho, int32(min(j, m - 1)), m, lane, t)
+            if lane == 0 and j < m:
+                taus[j], origins[j] = tau, real(origin)
+            first = int32(first + TEAMS * blocks)
+
+    @device_function
+    def find_weights(to, poles, weights, taus, origins, m, block, blocks, lane, team, t):
+        first = int32(0)
+        while first < m:
+            i = int32(first + team * blocks + block)
+            weight = find_weight(poles, taus, origins, int32(min(i, m - 1)), m, lane, t)
+            if lane == 0 and i < m:
+                to[i] = weight if weights[i] >= real(0) else -weight
+            first = int32(first + TEAMS * blocks)
+
+    def tridiagonal_merge(
+        q, d, e, s, values, w, scale, state, n, size, options, q_ends, q_cs, w_step,
+        stride_q, stride_s, stride_w,
+    ):  # fmt: skip
+        # (1) the pair of this block of threads
+        t, pair = int32(cuda.threadIdx.x & 1023), int64(cuda.blockIdx.z)
+        block, blocks = int32(cuda.blockIdx.x), int32(cuda.gridDim.x)
+        lane, team = int32(t & 3), int32(t >> 2)
+        sorted_d = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        sorted_z, index = offset(sorted_d, ORDER_OF), offset(sorted_d, 2 * ORDER_OF)
+        compact, places = offset(sorted_d, 3 * ORDER_OF), offset(sorted_d, 4 * ORDER_OF)
+        poles, weights = offset(sorted_d, 5 * ORDER_OF), offset(sorted_d, 6 * ORDER_OF)
+        taus, origins = offset(sorted_d, 7 * ORDER_OF), offset(sorted_d, 8 * ORDER_OF)
+        numbers = offset(sorted_d, 9 * ORDER_OF)
+        q, d, values = offset(q, 2 * pair * stride_q), offset(d, pair * size), offset(values, pair * size)
+        s, state = offset(s, pair * stride_s), offset(state, pair * STATE * size)
+        ends, turns = offset(state, 3 * size), offset(state, 5 * size)
+        grid_dependency_wait()
+        coupling = e[pair * size + (size >> 1) - 1]
+        rho = abs(coupling) + abs(coupling)
+
+        # (2) eigenvalues of both blocks in order, and those that stay
+        load(sorted_d, sorted_z, index, ends, q, d, coupling, size, q_ends, q_cs, stride_q, options, block, t)
+        cuda.syncthreads()
+        m, count = deflate(
+            sorted_d, sorted_z, compact, places, poles, weights, numbers, ends, turns, rho, size, block, t
+        )
+
+        # (3) the zeros, and the z for which they are exact
+        find_roots(state, offset(state, size), poles, weights, rho, m, block, blocks, lane, team, t)
+        meet(blocks)
+        read(taus, state, m, t)
+        read(origins, offset(state, size), m, t)
+        cuda.syncthreads()
+        to = offset(state, 2 * size)
+        find_weights(to, poles, weights, taus, origins, m, block, blocks, lane, team, t)
+        meet(blocks)
+        read(weights, to, m, t)
+        rank_all(places, sorted_z, sorted_d, compact, poles, taus, origins, size, t)
+
+        # (4) eigenvalues, and vectors
+        is_last = options & IS_LAST
+        back = scale[pair] if is_last else real(1)
+        unit = real(1) if back == back else back
+        p = int32(t)
+        while p < size and block == 0:
+            rank, x = int32(places[p]), sorted_z[p]
+            values[rank] = x
+            if is_last and rank < n:
+                w[pair * stride_w + rank * w_step] = x * back
+            p = int32(p + DIM)
+        first = int32(0)
+        while first < size and options & (WANTS_VECTORS | WANTS_ENDS):
+            p = int32(first + team * blocks + block)
+            rows, p = size if p < size else int32(0), int32(min(p, size - 1))
+            write(
+                s, poles, weights, taus, origins, index, compact, ends, turns, int32(places[p]), count, unit,
+                p, m, rows, size, options, lane, t,
+            )  # fmt: skip
+            first = int32(first + TEAMS * blocks)
+
+    return tridiagonal_merge

@@ -1,0 +1,196 @@
+"""Eigenvalues of symmetric and Hermitian matrices of a batch, and their vectors, by divide and conquer.
+
+A = Q T Qᴴ with T tridiagonal is one launch. T is torn into leaves, which Jacobi's method solves as one batch.
+Neighbours are merged until one block is left: a launch, and a product for the vectors. All pairs of a batch
+are merged at a time, and what deflates is multiplied too: so nothing depends on values. Vectors of T times Q
+are products (LAPACK's ormtr).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...dispatch.choose import select
+from ...gpu.device import Device, current
+from ...kernels.factor.eigen import sytrd, tridiagonal_merge
+from ...operands import Operand
+from ...types import Dtype, Side, Trans
+from ..copies import emit_copy, emit_scale
+from ..launch_list import LaunchList
+from ..level3.gemm import contiguous, emit_gemm
+from . import eigh_jacobi, ormqr
+from .factor_steps import real_dtype
+from .laswp import words
+
+__all__ = ["emit", "max_order"]
+
+LEAF = 32  # the largest order of a leaf
+
+
+def max_order(dtype: Dtype, device: Device) -> int:
+    """Return the largest order of matrices of a dtype for which there is a kernel on a device."""
+    order: int = select(sytrd.STEM, dtype, "", (), device).config.ORDER
+    return order
+
+
+class _Tree(NamedTuple):
+    """Blocks of T: 2**depth leaves of order `leaf`, which continue T to `padded` where need be."""
+
+    leaf: int
+    depth: int
+
+    @classmethod
+    def of(cls, n: int) -> _Tree:
+        depth = max((-(-n // LEAF) - 1).bit_length(), 1)
+        return cls(-(-n >> depth), depth)
+
+    @property
+    def padded(self) -> int:
+        return self.leaf << self.depth
+
+
+class _Tridiagonal(NamedTuple):
+    """T and what is left of its reduction. Reals but for `work` and `tau`.
+
+    Attributes
+    ----------
+    work : Operand
+        Below its subdiagonal the vectors of the reflectors.
+    tau : Operand
+        Their factors.
+    e : Operand
+        The subdiagonal.
+    leaves : Operand
+        The blocks that are solved first.
+    scale : Operand
+        The factor of the eigenvalues.
+    """
+
+    work: Operand
+    tau: Operand
+    e: Operand
+    leaves: Operand
+    scale: Operand
+
+
+def emit(launches: LaunchList, w: Operand, info: Operand, v: Operand, a: Operand, vectors: bool) -> None:
+    """Emit the whole call; the lower triangle of A is read. See `eigh_batched`."""
+    tree, real = _Tree.of(a.rows), real_dtype(launches.dtype)
+    with launches.temporary():
+        t = _emit_reduction(launches, tree, info, a)
+        if vectors and a.dtype.is_complex:
+            emit_scale(launches, 0.0, v, zero=True)
+        with launches.computing_in(real):
+            _emit_tree(launches, tree, t, _real_parts(w), _real_parts(v) if vectors else None)
+        if vectors and a.rows > 1:
+            _emit_back(launches, t, v)
+
+
+def _stack(launches: LaunchList, size: int, batch: int) -> Operand:
+    """Scratch of `size` elements for each matrix, without gaps."""
+    memory = launches.scratch(size * batch, 1, 1)
+    return memory._replace(rows=size, col_stride=size, batch=batch, batch_stride=size)
+
+
+def _real_parts(x: Operand) -> Operand:
+    """The real parts of an operand."""
+    parts = x.dtype.reals_per_element
+    strides = {name: getattr(x, name) * parts for name in ("row_stride", "col_stride", "batch_stride")}
+    return x._replace(dtype=real_dtype(x.dtype), **strides)
+
+
+def _emit_reduction(launches: LaunchList, tree: _Tree, info: Operand, a: Operand) -> _Tridiagonal:
+    """Emit the launch that makes T."""
+    device, n, batch, padded = current(launches.device), a.rows, a.batch, tree.padded
+    config = select(sytrd.STEM, launches.dtype, "", (), device).config.on(device)
+    ld = config.leading_dimension(n)
+    work, tau = _stack(launches, ld * config.columns(n), batch), _stack(launches, n, batch)
+    sums = _stack(launches, 2 * ld, batch)
+    with launches.computing_in(real_dtype(a.dtype)):
+        d, e = (_stack(launches, padded, batch) for _ in range(2))
+        leaves, scale = _stack(launches, padded * tree.leaf, batch), _stack(launches, 1, batch)
+
+    def integers(a: Operand, *others: Operand) -> tuple[int, ...]:
+        *stacks, info = others
+        steps = [each.batch_stride for each in (a, *stacks[:4], stacks[5])]
+        return n, ld, tree.leaf, padded, int(a.conj), a.row_stride, a.col_stride, *steps, words(info)[1]
+
+    blocks = config.blocks(n, batch, device)
+    operands = a, work, tau, sums, d, e, leaves, scale, info
+    launches.emit(sytrd.source(config), blocks, operands, integers, ())
+    return _Tridiagonal(work._replace(rows=n, cols=n, col_stride=ld), tau, e, leaves, scale)
+
+
+def _emit_tree(launches: LaunchList, tree: _Tree, t: _Tridiagonal, w: Operand, v: Operand | None) -> None:
+    """Emit eigenvalues of T, and its eigenvectors."""
+    leaf, batch, order = tree.leaf, w.batch << tree.depth, tree.leaf
+    values = _stack(launches, leaf, batch)
+    vectors = _stack(launches, leaf * leaf, batch)._replace(rows=leaf, cols=leaf, col_stride=leaf)
+    leaves = t.leaves._replace(rows=leaf, cols=leaf, col_stride=leaf, batch=batch, batch_stride=leaf * leaf)
+    eigh_jacobi.emit(launches, values, _stack(launches, 1, batch), vectors, leaves, True)
+    while batch > w.batch:
+        order, batch = 2 * order, batch // 2
+        values, vectors = _emit_merge(launches, t, order, batch, values, vectors, w, v)
+
+
+def _emit_merge(
+    launches: LaunchList,
+    t: _Tridiagonal,
+    order: int,
+    batch: int,
+    values: Operand,
+    vectors: Operand,
+    w: Operand,
+    v: Operand | None,
+) -> tuple[Operand, Operand]:
+    """Emit one level of the tree, and return its eigenvalues and the vectors, or their ends."""
+    is_last, half, device = batch == w.batch, order // 2, current(launches.device)
+    config = select(tridiagonal_merge.STEM, launches.dtype, "", (order,), device).config
+    config = config.on(device).specialize(order)
+    wanted = tridiagonal_merge.WANTS_VECTORS if v else 0 if is_last else tridiagonal_merge.WANTS_ENDS
+    options = wanted | tridiagonal_merge.IS_LAST * is_last
+    s = _stack(launches, order * order if v else 2 * order, batch)
+    merged, state = _stack(launches, order, batch), _stack(launches, tridiagonal_merge.STATE * order, batch)
+
+    def integers(*operands: Operand) -> tuple[int, ...]:
+        q, *_, s, _, w, _, _ = operands
+        ends = (q.rows - 1) * q.row_stride
+        steps = q.batch_stride // 2, s.batch_stride, w.batch_stride
+        return w.rows, order, options, ends, q.col_stride, w.row_stride, *steps
+
+    pairs = vectors._replace(batch=batch, batch_stride=2 * vectors.batch_stride)
+    couplings, d = (each._replace(batch=batch, batch_stride=order) for each in (t.e, values))
+    operands = pairs, d, couplings, s, merged, w, t.scale, state
+    launches.emit(tridiagonal_merge.source(config), config.blocks(order, device), operands, integers, ())
+    by_rows = s._replace(rows=order if v else 2, cols=order, row_stride=order, col_stride=1)
+    if not v:
+        return merged, by_rows
+    if not is_last:
+        new = _stack(launches, order * order, batch)
+        halves = by_rows._replace(rows=half, batch=2 * batch, batch_stride=half * order)
+        emit_gemm(launches, 1.0, vectors, halves, 0.0, halves._replace(pointer=new.pointer))
+        return merged, by_rows._replace(pointer=new.pointer)
+    n = w.rows
+    for first, rows in ((0, half), (half, n - half)):
+        half_vectors = vectors._replace(batch=batch, batch_stride=2 * vectors.batch_stride, rows=rows)
+        if first:
+            step = vectors.batch_stride * vectors.dtype.itemsize
+            half_vectors = half_vectors._replace(pointer=vectors.pointer + step)
+        emit_gemm(
+            launches, 1.0, half_vectors, by_rows.block(first, 0, half, n), 0.0, v.block(first, 0, rows, n)
+        )
+    return merged, by_rows
+
+
+def _emit_back(launches: LaunchList, t: _Tridiagonal, v: Operand) -> None:
+    """Emit the product of Q with vectors of T, in place."""
+    n = v.rows
+    is_dense = contiguous(v) or contiguous(v.T)
+    target = v if is_dense else launches.scratch(n, n, v.batch)
+    if not is_dense:
+        emit_copy(launches, 1.0, v, target)
+    reflectors = t.work.block(1, 0, n - 1, n - 1)
+    tau = t.tau._replace(rows=n - 1)
+    ormqr.emit(launches, tau, reflectors, target.block(1, 0, n - 1, n), Side.LEFT, Trans.NO)
+    if not is_dense:
+        emit_copy(launches, 1.0, target, v)
