@@ -64,6 +64,8 @@ def test_special_matrices(letter, kind):
         w, v, info = eigh(a)
         assert not info.any(), n
         check_eigen(a, w, v)
+        w, _ = decompose(cupy.asarray(a), cupy.empty_like(cupy.asarray(a)), vectors=False)
+        check_eigen(a, w)
 
 
 @pytest.mark.parametrize("batch", [0, 1, 2, 131, 1000, 70_000])

@@ -137,6 +137,27 @@ def test_least_squares(letter, shape, options):
             close(one, other, 1e5)
 
 
+@pytest.mark.parametrize("kind", ["random", "geometric", "two clusters", "one"])
+@pytest.mark.parametrize("shape", [(2, 250, 250), (3, 400, 200), (2, 200, 300)])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_stacks_of_larger_matrices(letter, shape, kind):
+    batch, m, n = shape
+    a = hermitian(kind, letter, batch, max(m, n))[:, ::-1][:, :m, :n]
+    on_device = cupy.asarray(a)
+    for full in (True, False):
+        u, s, vh = map(host, linalg.svd(on_device, full_matrices=full))
+        check_singular(a, s, u, vh)
+    check_singular(a, host(linalg.svdvals(on_device)))
+
+
+def test_stacks_beyond_the_kernels():
+    """They are divided one after the other."""
+    a = hermitian("random", "d", 2, 1100)
+    w, v = map(host, linalg.eigh(cupy.asarray(a)))
+    check_eigen(a, w, v)
+    check_eigen(a, host(linalg.eigvalsh(cupy.asarray(a))))
+
+
 @pytest.mark.parametrize("name", ["pinv", "orth", "null_space", "matrix_rank"])
 @pytest.mark.parametrize("shape", [(600, 300), (300, 600), (400, 400)])
 def test_large_matrices_of_full_rank(name, shape):

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from . import test_jacobi_eigh, test_jacobi_svd
+from . import test_eigh_divided, test_jacobi_eigh, test_jacobi_svd
 from .kernel_checks import Check, one_each
 from .planting import assert_caught, parameters
 
@@ -23,10 +23,22 @@ def svd(test: Callable = test_jacobi_svd.check, **options) -> Check:
     return Check("jacobi_svd", lambda module: test(kernels=module, **options))
 
 
+@one_each
+def reduced(test: Callable = test_eigh_divided.check, **options) -> Check:
+    return Check("sytrd", lambda module: test(sytrd=module, **options))
+
+
+@one_each
+def merged(test: Callable = test_eigh_divided.check, **options) -> Check:
+    return Check("tridiagonal_merge", lambda module: test(tridiagonal_merge=module, **options))
+
+
 MIXED, ALONE = eigh(test_jacobi_eigh.mixed), eigh(test_jacobi_eigh.values_alone)
 ODD, EVEN, COMPLEX = eigh(n=7, threads=BLOCK), eigh(n=8, threads=BLOCK), eigh(letter="z", n=8)
 TEN = eigh(n=10, threads=BLOCK)
 PAIRS, ZEROS = svd(m=13, n=11), svd(kind="zero columns", m=8, n=6)
+SPREAD = reduced(letter="s", n=24, blocks=2)
+SIGNS = merged(kind="signs", n=12)
 HUGE, TINY = {"kind": "huge"}, {"kind": "tiny"}
 
 #: module, text, what is planted in its place, the check that sees it
@@ -87,6 +99,23 @@ DEFECTS = [
     ("factor.eigen.jacobi_eigh", "matrix * stride_v * REALS", "0", MIXED),
     ("factor.eigen.jacobi_svd", "matrix * stride_u * REALS", "0", svd(batch=2)),
     ("factor.eigen.jacobi_svd", "while i < n and is_here:", "while i < n:", svd(test_jacobi_svd.mixed, n=3)),
+    # divide and conquer
+    ("factor.eigen.sytrd", "        if has_clusters and blocks > 1:", "        if False:", SPREAD),
+    ("factor.eigen.sytrd", "real(-0.5)", "real(0.5)", reduced()),
+    ("factor.eigen.sytrd", "re * second + im * first", "re * second - im * first", reduced(letter="z")),
+    ("factor.eigen.sytrd", "scale[batch] = real(float(\"nan\")) if is_bad else back", "scale[batch] = back", reduced(test_eigh_divided.mixed)),
+    ("factor.eigen.sytrd_steps", "v[of] * w_k - w[of] * v_k", "v[of] * w_k", reduced()),
+    ("factor.eigen.sytrd_steps", "row[1] * w[of] + row[0]", "row[1] * w[of] - row[0]", reduced(letter="z")),
+    ("factor.eigen.sytrd_steps", "if row == 0 and 0 < i < n:", "if False:", reduced()),
+    ("factor.eigen.sytrd_steps", "(block - start) & (blocks - 1)", "0", SPREAD),
+    ("factor.eigen.deflation", "-z if is_second and coupling < real(0) else z", "z", SIGNS),
+    ("factor.eigen.deflation", "(is_second and y == x)", "False", merged(kind="zero")),
+    ("factor.eigen.deflation", "compact[p] = length,", "compact[p] = sorted_z[q],", SIGNS),
+    ("factor.eigen.tridiagonal_merge", "turn[3] * x + turn[2] * y", "turn[2] * y", merged(kind="two clusters", letter="s", n=12)),
+    ("factor.eigen.tridiagonal_merge", "to[i] = weight if weights[i] >= real(0) else -weight", "to[i] = weight", merged()),
+    ("factor.eigen.secular", "if i != origin:", "if True:", merged()),
+    ("factor.eigen.secular", "x if j == i else", "x if False else", merged()),
+    ("factor.eigen.secular", "return following, j, -half, real(0)", "return j, following, real(0), half", merged(n=12)),
 ]  # fmt: skip
 
 

@@ -16,7 +16,7 @@ from ...frontend.calls.lazy_routines import routine_module
 from ..lapack.eigen import eigen_of_host_stack, eigen_on_device
 from ..lapack.singular import svd_of_host_stack, svd_on_device
 from .arrays import Arrays
-from .gram_triplets import gram_triplets, wider
+from .hermitian_triplets import hermitian_triplets, problem_of
 from .polar_division import divided_triplets
 from .spectral_division import divided_eigenpairs
 from .structures import mirrored
@@ -238,16 +238,14 @@ def _large_triplets(
     name: str, arrays: Arrays, matrix: Any, full: bool, with_vectors: bool
 ) -> tuple[Any, Any, Any]:
     """Singular values and vectors of device matrices that kernels do not have, see `singular_triplets`."""
-    wide = wider(arrays.dtype)
-    if wide is not None and min(matrix.shape[-2:]) <= routine_module("lapack.syevd").max_order(
-        wide, arrays.device
-    ):
+    dtype, order = problem_of(arrays.dtype, min(matrix.shape[-2:]))
+    if order <= routine_module("lapack.syevd").max_order(dtype, arrays.device):
 
-        def solve_wide(each: Any) -> tuple[Any, Any]:
-            values, vectors, _ = eigen_on_device(name, wide, each, True, with_vectors)
+        def solve_hermitian(each: Any) -> tuple[Any, Any]:
+            values, vectors, _ = eigen_on_device(name, dtype, each, True, with_vectors)
             return values, vectors
 
-        return gram_triplets(name, arrays, matrix, full, with_vectors, solve_wide)
+        return hermitian_triplets(name, arrays, matrix, full, with_vectors, solve_hermitian)
     solve = partial(_eigenpairs_on_device, name, arrays, low=True, with_vectors=True)
     u, s, vh = _one_after_another(arrays, matrix, lambda each: divided_triplets(arrays, each, full, solve))
     return u, s, vh

@@ -1,0 +1,114 @@
+"""Singular values and vectors of batches by those of Hermitian matrices, products and QR factors.
+
+In single precision these are AᴴA in double precision. The squares of singular values have twice their digits,
+and double precision has more than that: so small ones lose nothing that single precision would keep. In
+double precision it is the matrix [[0, A], [Aᴴ, 0]] of twice the order, whose largest eigenvalues are the
+singular values, with [u, v] as vectors (Jordan and Wielandt).
+
+Columns of A V, or of U and V, are orthogonal but where singular values are small. There QR factors make them
+so, the largest ones first: what that changes is a rounding of A.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ...types import DTYPES, Dtype
+from .arrays import Arrays, gemm_of
+from .qr import qr
+from .structures import conjugate_transpose
+
+__all__ = ["hermitian_triplets", "problem_of"]
+
+#: ``solve(stack)`` returns eigenvalues, ascending, and eigenvectors of Hermitian matrices.
+Solve = Callable[[Any], tuple[Any, Any]]
+
+
+def problem_of(dtype: Dtype, n: int) -> tuple[Dtype, int]:
+    """The dtype and the order of the Hermitian matrices for matrices of n columns, and no fewer rows."""
+    wide = {"s": DTYPES["d"], "c": DTYPES["z"]}.get(dtype.letter)
+    return (dtype, 2 * n) if wide is None else (wide, n)
+
+
+def hermitian_triplets(
+    name: str, arrays: Arrays, a: Any, full: bool, with_vectors: bool, solve: Solve
+) -> tuple[Any, Any, Any]:
+    """Left singular vectors, singular values, descending, and right vectors, conjugated, as rows.
+
+    Parameters
+    ----------
+    name : str
+        The function that is called, for messages.
+    arrays : Arrays
+    a : array, shape (..., m, n)
+        The matrices in the dtype of the computation. Results are NaN where one is not finite.
+    full : bool
+        Whether there are m left and n right vectors.
+    with_vectors : bool
+        Without it the vectors are None.
+    solve : callable
+        ``solve(stack)`` returns eigenvalues and eigenvectors of Hermitian matrices as `problem_of` says.
+    """
+    *_, m, n = a.shape
+    if m < n:
+        adjoint = conjugate_transpose(arrays, a)
+        u, s, vh = hermitian_triplets(name, arrays, adjoint, full, with_vectors, solve)
+        if not with_vectors:
+            return None, s, None
+        return conjugate_transpose(arrays, vh), s, conjugate_transpose(arrays, u)
+    wide, order = problem_of(arrays.dtype, n)
+    by = _by_gram if order == n else _by_both
+    return by(name, arrays, a, wide, full, with_vectors, solve)
+
+
+def _by_gram(
+    name: str, arrays: Arrays, a: Any, wide: Dtype, full: bool, with_vectors: bool, solve: Solve
+) -> tuple[Any, Any, Any]:
+    """Singular values and vectors by those of AᴴA in a wider dtype."""
+    xp, narrow = arrays.xp, getattr(arrays.xp, arrays.dtype.name)
+    real, a = xp.real(a).dtype, xp.astype(a, getattr(xp, wide.name))
+    w, v = solve(gemm_of(name, a, a, wide, trans_a="C"))
+    s = xp.astype(xp.flip(xp.sqrt(xp.where(w < 0, w * 0, w)), axis=-1), real)
+    if not with_vectors:
+        return None, s, None
+    v = xp.flip(v, axis=-1)
+    u = _orthonormal(arrays, xp.astype(gemm_of(name, a, v, wide), narrow), full)
+    return u, s, conjugate_transpose(arrays, xp.astype(v, narrow))
+
+
+def _by_both(
+    name: str, arrays: Arrays, a: Any, dtype: Dtype, full: bool, with_vectors: bool, solve: Solve
+) -> tuple[Any, Any, Any]:
+    """Singular values and vectors by those of [[0, A], [Aᴴ, 0]], of tall matrices in place of A by R."""
+    xp, (*_, m, n), basis = arrays.xp, a.shape, None
+    scale = xp.max(xp.abs(a), axis=(-2, -1), keepdims=True)
+    scale = xp.where(scale == 0, scale + 1, scale)
+    if m > n:
+        basis, a = qr(a, mode="full" if full else "economic", check_finite=False)
+        a = a[..., :n, :]
+    a = a / scale
+    zeros, adjoint = a * 0, conjugate_transpose(arrays, a)
+    both = xp.concat([xp.concat([zeros, a], axis=-1), xp.concat([adjoint, zeros], axis=-1)], axis=-2)
+    w, pairs = solve(both)
+    s = xp.flip(w, axis=-1)[..., :n]
+    s = xp.where(s < 0, s * 0, s) * scale[..., 0]
+    if not with_vectors:
+        return None, s, None
+    pairs = xp.flip(pairs, axis=-1)[..., :n]
+    u, v = (_orthonormal(arrays, each) for each in (pairs[..., :n, :], pairs[..., n:, :]))
+    if basis is not None:
+        columns = gemm_of(name, basis[..., :n], u, dtype)
+        u = xp.concat([columns, basis[..., n:]], axis=-1) if full else columns
+    return u, s, conjugate_transpose(arrays, v)
+
+
+def _orthonormal(arrays: Arrays, columns: Any, full: bool = False) -> Any:
+    """Orthonormal columns of the same spans; with `full` others behind them, a square matrix."""
+    xp, (*_, m, n) = arrays.xp, columns.shape
+    basis, triangle = qr(columns, mode="full" if full else "economic", check_finite=False)
+    diagonal = xp.linalg.diagonal(triangle)
+    sizes = xp.abs(diagonal)
+    signs = xp.where(sizes == 0, diagonal * 0 + 1, diagonal / xp.where(sizes == 0, sizes + 1, sizes))
+    left = basis[..., :n] * signs[..., None, :]
+    return xp.concat([left, basis[..., n:]], axis=-1) if full and m > n else left
