@@ -294,7 +294,7 @@ def _build(config: Geqp3):
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     begin, step, finish = _scale_step(config), _column_step(config), _finisher(config)
     make, choose, (meet, part) = reflector(facts), chooser(config), meeting()
-    TEAM, grid_dependency_wait = config.TEAM, ptx.grid_dependency_wait
+    TEAM, grid_dependency_wait, load_acquire = config.TEAM, ptx.grid_dependency_wait, ptx.load_acquire
 
     @device_function
     def everybody(flags, number, blocks, t):
@@ -366,7 +366,7 @@ def _build(config: Geqp3):
         order = offset(order, batch * stride_order + int64(block) * (2 * n))
         is_over = offset(order, n)
         grid_dependency_wait()
-        if pivots == 0 and info[batch * stride_info] == 0:
+        if pivots == 0 and load_acquire(info, batch * stride_info) == 0:
             return
 
         # (2) columns of about one, and their norms

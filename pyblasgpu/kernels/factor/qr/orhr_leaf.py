@@ -305,6 +305,7 @@ def _build(config: OrhrLeaf):
     copy, commit, wait = block_copier(config, ORDER, ORDER, 1, LD), ptx.commit_async, ptx.wait_async(0)
     read_row, grid_dependency_wait, total = _row_reader(config), ptx.grid_dependency_wait, over_lanes(adder())
     measure, factor, write = _departure(config), _factorizer(config), _writer(config)
+    load_acquire, store_relaxed = ptx.load_acquire, ptx.store_relaxed
 
     def orhr_leaf(
         tau, a, first, second, r, info, n, tau_step, a_rs, a_cs, ld,
@@ -319,7 +320,7 @@ def _build(config: OrhrLeaf):
         acc, x = cuda.local.array(1, real), cuda.local.array(2, real)
         grid_dependency_wait()
         info = offset(info, batch * stride_info)
-        if info[0] != 0:
+        if load_acquire(info, 0) != 0:
             return
         tau, a = offset(tau, batch * stride_tau * REALS), offset(a, batch * stride_a * REALS)
         first, second = offset(first, batch * stride_r * REALS), offset(second, batch * stride_r * REALS)
@@ -352,6 +353,6 @@ def _build(config: OrhrLeaf):
         if is_good:
             write(a, r, s, signs, inverses, a_rs, a_cs, ld, n, row, group)
         elif t == 0:
-            info[0] = int32(1)
+            store_relaxed(info, 0, int32(1))
 
     return orhr_leaf
