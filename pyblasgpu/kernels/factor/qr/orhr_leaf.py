@@ -20,10 +20,10 @@ from ....gpu.backend import cuda, device_function, ptx, unrolled
 from ....gpu.build.compile import KernelSource
 from ...common.kernel_config import WARP
 from ...common.parameters import parameters
-from ...common.substitution import inverter
 from ...common.triangle_panel import block_copier
 from ..lane_sums import adder, over_lanes
 from ..triangles.leaf_config import TriangleInShared
+from .signed_lu import PIVOTS, factorizer, row_reader
 
 __all__ = ["STEM", "OrhrLeaf", "source"]
 
@@ -55,9 +55,11 @@ class OrhrLeaf(TriangleInShared):
     def __post_init__(self) -> None:
         super().__post_init__()
         require(
-            self.DIM % self.ORDER == 0 and self.ORDER % (UNROLL * self.GROUPS) == 0,
+            self.DIM % self.ORDER == 0
+            and PIVOTS % self.GROUPS == 0
+            and self.ORDER % (UNROLL * self.GROUPS) == 0,
             "groups",
-            f"ORDER % ({UNROLL} DIM / ORDER) == 0",
+            f"DIM / ORDER divides {PIVOTS}, and ORDER % ({UNROLL} DIM / ORDER) == 0",
             DIM=self.DIM,
             ORDER=self.ORDER,
         )
@@ -68,19 +70,14 @@ class OrhrLeaf(TriangleInShared):
         return self.DIM // self.ORDER
 
     @property
-    def row_reals(self) -> int:
-        """Reals of a row."""
-        return self.ORDER * self.dtype_facts.reals_per_element
-
-    @property
     def shared_elements(self) -> int:
-        """The square; two rows of R2, reciprocals of pivots, signs; sums of warps."""
-        return self.ORDER * self.ld + 4 * self.ORDER + WARP
+        """The square; rows of R2, signs; sums of warps."""
+        return self.ORDER * (self.ld + PIVOTS + 1) + WARP
 
     @property
     def registers(self) -> int:
         """Estimated 32-bit registers of a thread."""
-        return 64
+        return 48 + 14 * PIVOTS * self.dtype_facts.itemsize // 4
 
 
 def source(config: OrhrLeaf) -> KernelSource:
@@ -137,47 +134,8 @@ def _departure(config: OrhrLeaf) -> Callable:
     return measure
 
 
-def _updater(config: OrhrLeaf) -> Callable:
-    """``update(s, now, factor, sign, i, row, group)``: `factor` times row i of W off a row of the square."""
-    facts, LD, GROUPS, ORDER = config.dtype_facts, config.ld, config.GROUPS, config.ORDER
-    REALS, COMPLEX, STEP = facts.reals_per_element, facts.is_complex, UNROLL * config.GROUPS
-    BOTH, real, int32 = 2 * UNROLL * facts.reals_per_element, ptx.REALS[facts.real], ptx.types.int32
-
-    @device_function
-    def load(k, x, s, now, sign, i, row, c):
-        at = c + k * GROUPS
-        for part in range(REALS):
-            x[k * REALS + part] = s[(row + at * LD) * REALS + part]
-            pivot = s[(i + at * LD) * REALS + part]
-            x[(UNROLL + k) * REALS + part] = pivot - sign * now[at * REALS + part]
-
-    @device_function
-    def store(k, x, s, factor, i, row, c):
-        at, w = c + k * GROUPS, (UNROLL + k) * REALS
-        if at > i:
-            to = (row + at * LD) * REALS
-            if COMPLEX:
-                s[to] = x[k * 2] - (factor[0] * x[w] - factor[1] * x[w + 1])
-                s[to + 1] = x[k * 2 + 1] - (factor[0] * x[w + 1] + factor[1] * x[w])
-            else:
-                s[to] = x[k] - factor[0] * x[w]
-
-    loads, stores = unrolled(UNROLL, load), unrolled(UNROLL, store)
-
-    @device_function
-    def update(s, now, factor, sign, i, row, group):
-        x = cuda.local.array(BOTH, real)
-        c = int32(((i + 1) & -STEP) + group)
-        while c < ORDER:
-            loads(0, x, s, now, sign, i, row, c)
-            stores(0, x, s, factor, i, row, c)
-            c = int32(c + STEP)
-
-    return update
-
-
 def _writer(config: OrhrLeaf) -> Callable:
-    """``write(a, r, s, signs, inverses, a_rs, a_cs, ld, n, row, group)``: R and vectors to `a`, W to `r`."""
+    """``write(a, r, s, signs, a_rs, a_cs, ld, n, row, group)``: R and vectors to `a`, W to `r`."""
     facts, LD, GROUPS, ORDER = config.dtype_facts, config.ld, config.GROUPS, config.ORDER
     REALS, COMPLEX, STEP = facts.reals_per_element, facts.is_complex, UNROLL * config.GROUPS
     LOCAL, real, int32 = UNROLL * facts.reals_per_element, ptx.REALS[facts.real], ptx.types.int32
@@ -190,134 +148,93 @@ def _writer(config: OrhrLeaf) -> Callable:
             read(x, k * REALS + part, r, (at * ld + row) * REALS + part, (row <= at) & (at < n))
 
     @device_function
-    def store(k, x, a, r, s, sign, inverses, a_rs, a_cs, ld, n, row, c):
+    def store(k, x, a, r, s, sign, a_rs, a_cs, ld, n, row, c):
         at, is_below = c + k * GROUPS, c + k * GROUPS < row
         ok, from_, to = (row < n) & (at < n), (row + at * LD) * REALS, (row * a_rs + at * a_cs) * REALS
         re, im = s[from_], s[from_ + REALS - 1]
-        f, f_im = inverses[at * REALS], inverses[at * REALS + REALS - 1]
-        v = re * f - im * f_im if COMPLEX else re * f
-        store_global(a, to, select(is_below, v, sign * x[k * REALS]), ok)
+        store_global(a, to, select(is_below, re, sign * x[k * REALS]), ok)
         store_global(r, (at * ld + row) * REALS, re, ok & (not is_below))
         if COMPLEX:
-            v, u = re * f_im + im * f, sign * x[k * 2 + 1]
-            store_global(a, to + 1, select(is_below, v, u), ok)
+            store_global(a, to + 1, select(is_below, im, sign * x[k * 2 + 1]), ok)
             store_global(r, (at * ld + row) * REALS + 1, im, ok & (not is_below))
 
     loads, stores = unrolled(UNROLL, load), unrolled(UNROLL, store)
 
     @device_function
-    def write(a, r, s, signs, inverses, a_rs, a_cs, ld, n, row, group):
+    def write(a, r, s, signs, a_rs, a_cs, ld, n, row, group):
         x, sign = cuda.local.array(LOCAL, real), signs[row]
         c = int32(group)
         while c < ORDER:
             loads(0, x, r, ld, n, row, c)
-            stores(0, x, a, r, s, sign, inverses, a_rs, a_cs, ld, n, row, c)
+            stores(0, x, a, r, s, sign, a_rs, a_cs, ld, n, row, c)
             c = int32(c + STEP)
 
     return write
 
 
-def _row_reader(config: OrhrLeaf) -> Callable:
-    """``read(x, second, ld, i, n, t)``: element t of row i of R2, from column i of its lower triangle."""
-    REALS, COMPLEX = config.dtype_facts.reals_per_element, config.dtype_facts.is_complex
-    real = ptx.REALS[config.dtype_facts.real]
+def _summer(config: OrhrLeaf) -> Callable:
+    """``add(x, parts, t)``: the sum of a number of all threads, in all of them."""
+    WARPS, real, int32 = config.DIM // WARP, ptx.REALS[config.dtype_facts.real], ptx.types.int32
+    total = over_lanes(adder())
 
     @device_function
-    def read(x, second, ld, i, n, t):
-        x[0] = x[1] = real(0)
-        if i <= t < n:
-            at = (i * ld + t) * REALS
-            x[0] = second[at]
-            if COMPLEX:
-                x[1] = -second[at + 1]
-
-    return read
-
-
-def _factorizer(config: OrhrLeaf) -> Callable:
-    """``factor(s, rows, signs, inverses, tau, tau_step, second, ld, n, row, group, t)``: W and, times pivots,
-    L over the square, by columns of L and rows of W; whether no tau is too large. Row 0 of R2 is in `rows`.
-    """
-    facts, ORDER, LD, SPAN = config.dtype_facts, config.ORDER, config.ld, config.row_reals
-    REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
-    int32, offset, select, divide = ptx.types.int32, ptx.offset, ptx.select, ptx.divide
-    LARGEST, update = MOST_TAU[facts.real_size], _updater(config)
-    invert, read_row = inverter(facts), _row_reader(config)
-
-    @device_function
-    def finish_row(s, row_of_r, sign, i, t):
-        """Row i of W, over what of Q1 was left there."""
-        if 0 <= i <= t < ORDER:
-            for part in range(REALS):
-                s[(i + t * LD) * REALS + part] -= sign * row_of_r[t * REALS + part]
-
-    @device_function
-    def scale(factor, s, row, i, inverse):
-        at = (row + i * LD) * REALS
-        factor[0] = s[at] * inverse[0]
-        if COMPLEX:
-            factor[0] = s[at] * inverse[0] - s[at + 1] * inverse[1]
-            factor[1] = s[at] * inverse[1] + s[at + 1] * inverse[0]
-
-    @device_function
-    def factor(s, rows, signs, inverses, tau, tau_step, second, ld, n, row, group, t):
-        x, pivot = cuda.local.array(2, real), cuda.local.array(2, real)
-        inverse, multiple = cuda.local.array(2, real), cuda.local.array(2, real)
-        i, sign, is_good = int32(0), real(0), True
-        while i < n and is_good:
-            parity = int32(i & 1)
-            now, other = offset(rows, parity * SPAN), offset(rows, (1 - parity) * SPAN)
-            read_row(x, second, ld, int32(i + 1), n, t)  # before it is needed
-            finish_row(s, other, sign, int32(i - 1), t)
-            at = i * (LD + 1) * REALS
-            re, diagonal = s[at], now[i * REALS]
-            sign = select(re >= real(0), real(-1), real(1))
-            pivot[0], pivot[1] = re - sign * diagonal, s[at + REALS - 1]
-            invert(inverse, 0, pivot, 0)
-            f = divide(-sign * pivot[0], diagonal)
-            is_good = f <= real(LARGEST)
-            if row > i:
-                scale(multiple, s, row, i, inverse)
-                update(s, now, multiple, sign, i, row, group)
-            if t == 0:
-                signs[i], tau[i * tau_step * REALS] = sign, f
-                if COMPLEX:
-                    tau[i * tau_step * REALS + 1] = divide(-sign * pivot[1], diagonal)
-                for part in range(REALS):
-                    inverses[i * REALS + part] = inverse[part]
-            if t < ORDER:
-                for part in range(REALS):
-                    other[t * REALS + part] = x[part]
-            cuda.syncthreads()
-            i = int32(i + 1)
-        finish_row(s, offset(rows, ((n - 1) & 1) * SPAN), sign, int32(n - 1), t)
+    def add(x, parts, t):
+        x = total(x, int32(t & 31), int32(WARP))
+        if t & 31 == 0:
+            parts[t >> 5] = x
         cuda.syncthreads()
-        return is_good
+        x = real(0)
+        for warp in range(WARPS):
+            x += parts[warp]
+        cuda.syncthreads()
+        return x
 
-    return factor
+    return add
+
+
+def _scalar_maker(config: OrhrLeaf) -> Callable:
+    """``make(tau, tau_step, s, signs, second, ld, n, t)``: tau of a thread's column; 1 where it is too large,
+    or no number, else 0.
+    """
+    facts, LD, LARGEST = config.dtype_facts, config.ld, MOST_TAU[config.dtype_facts.real_size]
+    REALS, real, divide = facts.reals_per_element, ptx.REALS[facts.real], ptx.divide
+
+    @device_function
+    def make(tau, tau_step, s, signs, second, ld, n, t):
+        bad = real(0)
+        if t < n:
+            diagonal, factor = second[t * (ld + 1) * REALS], real(0)
+            for k in range(REALS):
+                part = REALS - 1 - k
+                factor = divide(-signs[t] * s[t * (LD + 1) * REALS + part], diagonal)
+                tau[t * tau_step * REALS + part] = factor
+            if not factor <= real(LARGEST):
+                bad = real(1)
+        return bad
+
+    return make
 
 
 def _build(config: OrhrLeaf):
-    facts, ORDER, LD, WARPS = config.dtype_facts, config.ORDER, config.ld, config.DIM // WARP
+    facts, ORDER, LD = config.dtype_facts, config.ORDER, config.ld
     REALS, real, SMALLEST = facts.reals_per_element, ptx.REALS[facts.real], SMALL[facts.real_size]
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
-    ROWS, SPAN, WORST = ORDER * LD * REALS, config.row_reals, float("inf")
+    ROWS, SPAN, BLOCK, WORST = ORDER * LD * REALS, ORDER * REALS, PIVOTS * REALS, float("inf")
     copy, commit, wait = block_copier(config, ORDER, ORDER, 1, LD), ptx.commit_async, ptx.wait_async(0)
-    read_row, grid_dependency_wait, total = _row_reader(config), ptx.grid_dependency_wait, over_lanes(adder())
-    measure, factor, write = _departure(config), _factorizer(config), _writer(config)
-    load_acquire, store_relaxed = ptx.load_acquire, ptx.store_relaxed
+    read_rows, grid_dependency_wait, add = row_reader(config), ptx.grid_dependency_wait, _summer(config)
+    measure, factor, write = _departure(config), factorizer(config), _writer(config)
+    make, load_acquire, store_relaxed = _scalar_maker(config), ptx.load_acquire, ptx.store_relaxed
 
     def orhr_leaf(
         tau, a, first, second, r, info, n, tau_step, a_rs, a_cs, ld,
         stride_tau, stride_a, stride_r, stride_info,
     ):  # fmt: skip
-        # (1) the rows on top, the first row of R2
+        # (1) the rows on top, and the first rows of R2
         t, batch = int32(cuda.threadIdx.x & 1023), int64(cuda.blockIdx.z)
         row, group = int32(t % ORDER), int32(t // ORDER)
         s = shared_pointer(cuda.shared.array(0, real, alignment=16))
-        rows, inverses = offset(s, ROWS), offset(s, ROWS + 2 * SPAN)
-        signs, parts = offset(s, ROWS + 3 * SPAN), offset(s, ROWS + 4 * SPAN)
-        acc, x = cuda.local.array(1, real), cuda.local.array(2, real)
+        rows, signs = offset(s, ROWS), offset(s, ROWS + PIVOTS * SPAN)
+        parts, acc, x = offset(signs, ORDER), cuda.local.array(1, real), cuda.local.array(BLOCK, real)
         grid_dependency_wait()
         info = offset(info, batch * stride_info)
         if load_acquire(info, 0) != 0:
@@ -327,31 +244,25 @@ def _build(config: OrhrLeaf):
         r = offset(r, batch * stride_r * REALS)
         copy(s, a, a_rs, a_cs, t, n, n, 0, 0)
         commit()
-        read_row(x, second, ld, int32(0), n, t)
+        read_rows(0, x, second, ld, int32(0), n, t)
         if t < ORDER:
-            for part in range(REALS):
-                rows[t * REALS + part] = x[part]
+            for k in range(BLOCK):
+                rows[t * BLOCK + k] = x[k]
 
         # (2) how far R2 is from the identity
         acc[0] = real(0)
         measure(acc, second, ld, n, row, group)
         if t < n and not first[t * (ld + 1) * REALS] >= real(SMALLEST):
             acc[0] = real(WORST)
-        acc[0] = total(acc[0], int32(t & 31), int32(WARP))
-        if t & 31 == 0:
-            parts[t >> 5] = acc[0]
         wait()
-        cuda.syncthreads()
-        departure = real(0)
-        for warp in range(WARPS):
-            departure += parts[warp]
+        is_good = add(acc[0], parts, t) < real(DEPARTURE)
 
-        # (3) LU, and the results
-        is_good = departure < real(DEPARTURE)
+        # (3) LU, tau, and the results
         if is_good:
-            is_good = factor(s, rows, signs, inverses, tau, tau_step, second, ld, n, row, group, t)
+            factor(s, rows, signs, second, ld, n, row, group, t)
+            is_good = add(make(tau, tau_step, s, signs, second, ld, n, t), parts, t) == real(0)
         if is_good:
-            write(a, r, s, signs, inverses, a_rs, a_cs, ld, n, row, group)
+            write(a, r, s, signs, a_rs, a_cs, ld, n, row, group)
         elif t == 0:
             store_relaxed(info, 0, int32(1))
 
