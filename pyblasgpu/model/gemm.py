@@ -21,6 +21,9 @@ from .occupancy import K_TILES, alike
 __all__ = ["dram_cycles", "fma_step", "gemm_block", "k_tile_cycles"]
 
 READ, WRITE = 0.9, 0.7  # cycles of a line that is read from, written to shared memory: some hide behind FMAs
+#: Before this compute capability shared memory answers every other cycle, to a half of a warp where a lane
+#: loads 8 bytes, to a quarter where it loads 16 (CUDA's Programming Guide 4.2, F.4.3).
+WHOLE_WARPS, EVERY_OTHER, WORD = (3, 0), 2, 4
 BEHIND_MMA = 0.3  # of what is read, where tensor cores are at work meanwhile
 MOVES = 3  # instructions that move an element of a complex fragment to where four products read it
 #: Times that for asynchronous copies, by their bytes, from where memory's sectors do not begin; of kernels
@@ -92,6 +95,7 @@ def k_tile_cycles(
     step = _mma_step(config, device) if family_of(config.STEM).tensor_cores else fma_step(config, device)
     stored = sum(factor * _stored_lines(s, config.threads, device.warp_size) for s, factor in smem_tiles)
     lines = config.BLK_K * step.lines * READ + stored * WRITE
+    lines *= EVERY_OTHER if device.cc < WHOLE_WARPS else 1
     fetched = (config.BLK_M + config.BLK_N) * config.BLK_K * facts.itemsize / L2_BYTES
     issue = config.BLK_K * step.slots + loads
     alone = config.BLK_K * step.alone + loads
@@ -134,7 +138,7 @@ def fma_step(config: Any, device: Device) -> _Step:
             vec = config.VEC_K
         if shared:
             others += count / vec
-            lines += count / vec * max(1.0, lanes * vec * size / LINE)
+            lines += count / vec * max(_parts(vec * size, device), lanes * vec * size / LINE)
         else:  # element by element; along k every lane has a line of its own
             others += count * LOAD
             lines += count * (lanes if smem_tile.k_major else max(1.0, lanes * size / LINE))
@@ -149,6 +153,11 @@ def fma_step(config: Any, device: Device) -> _Step:
     slots = fmas * per_fma + others
     alone = max(slots, (fmas + others) * _fetching(loop * (fmas + others)))
     return _Step(slots, alone, lines)
+
+
+def _parts(load_bytes: int, device: Device) -> float:
+    """Parts of a warp that shared memory serves one after the other, by the bytes of a lane."""
+    return load_bytes / WORD if device.cc < WHOLE_WARPS else 1.0
 
 
 def _mma_step(config: Any, device: Device) -> _Step:

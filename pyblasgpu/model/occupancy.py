@@ -11,7 +11,7 @@ from ..errors import ConfigError
 from ..gpu.device import Device
 from ..kernels.common.axes import Parameters
 from ..kernels.registry import family_of
-from .columns import Columns
+from .columns import Columns, smaller
 
 __all__ = [
     "REGISTER_SLACK",
@@ -26,12 +26,16 @@ __all__ = [
     "has_register_slack",
     "demand",
     "register_limit",
+    "registers_needed",
     "registers_of",
     "with_values",
 ]
 
 
 OVERHEAD = 24  # registers of addresses and counters that a kernel needs beyond its Config's own estimate
+#: Registers of a thread so few that the compiler must reuse them (compute capability 2.x); their overhead
+#: there.
+FEW_REGISTERS, FEW_OVERHEAD = 63, 12
 REGISTER_SLACK = 88  # what it takes beyond it if it may; with less, some kernels spill
 
 
@@ -73,6 +77,20 @@ def register_limit(config: Any, device: Device) -> Any:
 def registers_of(config: Any, device: Device) -> int:
     """Registers of a thread, by the estimate and as far as its launch bounds let it have them."""
     return min(demand(config).registers + OVERHEAD, register_limit(config, device) // 8 * 8)
+
+
+def registers_needed(config: Any, device: Device) -> Any:
+    """Registers without which a kernel spills; where a thread has few, a product's are those alive at once:
+    fragments are dead while the next k-tile is staged.
+    """
+    estimated = config.registers if isinstance(config, Columns) else demand(config).registers
+    needed = estimated + OVERHEAD
+    if device.max_registers_per_thread > FEW_REGISTERS or not family_of(config.STEM).is_product:
+        return needed
+    size = config.dtype_facts.itemsize // 4
+    staged = config.staged_elements * size
+    fragments = estimated - staged - config.THR_M * config.THR_N * size
+    return smaller(needed, estimated - smaller(staged, fragments) + FEW_OVERHEAD)
 
 
 #: Stages of the shortest pipeline of a product: rules distinguish whether there is one, not how long.

@@ -24,7 +24,7 @@ from .block_cost import overlapped, persistent_waves, stream_k_waves, waves
 from .columns import Columns, larger, smaller, up
 from .gemm import dram_cycles, gemm_block
 from .leaf import leaf_cycles
-from .occupancy import OVERHEAD, Fit, blocks_per_sm, register_limit
+from .occupancy import Fit, blocks_per_sm, register_limit, registers_needed
 
 __all__ = ["cycles", "in_place_cycles", "partial_tile_bytes", "score", "scores", "fixup_cycles", "tiles_of"]
 
@@ -62,7 +62,7 @@ def scores(configs: Sequence[Any], problems: Sequence[tuple[int, ...]], device: 
 
 def _score(stem: str, config: Any, extents: tuple[Any, ...], device: Device) -> Any:
     """`score` of a Config that fits on `device`, or of `Columns` of such."""
-    spill = smaller(1.0, (register_limit(config, device) / (config.registers + OVERHEAD)) ** 2)
+    spill = smaller(1.0, (register_limit(config, device) / registers_needed(config, device)) ** 2)
     facts = config.dtype_facts
     products = extents[0] ** 2 / 2 * prod(extents[1:]) if FAMILIES[stem].is_leaf else prod(extents)
     ideal = products * facts.reals_per_element**2 / (device.fma_lanes(facts) * device.sm_count)

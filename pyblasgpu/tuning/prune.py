@@ -21,7 +21,7 @@ from ..gpu.device import Device
 from ..gpu.garbage import uncollected
 from ..kernels.common.axes import Axis, Parameters, length
 from ..kernels.space import space
-from ..model.occupancy import OVERHEAD, Fit, check_device, demand, has_register_slack
+from ..model.occupancy import Fit, check_device, demand, has_register_slack, registers_needed
 from ..model.score import score, scores
 from ..types import DTYPES
 from .configs import ConfigBuilder
@@ -61,10 +61,6 @@ GUIDELINES = {
 #: A leaf's threads are many and their tiles small, because its columns are few; or it is a single warp.
 LEAF_GUIDELINES = Guidelines(threads=32, reuse=0.6)
 
-#: Registers of a thread so few that the compiler must reuse them (compute capability 2.x); their overhead
-#: there.
-FEW_REGISTERS, FEW_OVERHEAD = 63, 12
-
 EXHAUSTIVE_SCORE = 0.95  # of all ways to load every tile, some 10^5, what the guidelines require by default
 NORMAL = 24  # candidates that 'normal' keeps for each size class
 ALIKE = 4  # and of these with the same block of C
@@ -90,11 +86,9 @@ class Funnel:
 
 def check_guidelines(config: Any, fit: Fit, guidelines: Guidelines) -> None:
     """Raise `ConfigError` where `config` is not worth compiling, by the formulas of its family."""
-    (threads, registers, shared), device = demand(config), fit.device
+    (threads, _, shared), device = demand(config), fit.device
     limit = device.max_registers_per_thread
-    needed = registers + OVERHEAD
-    if limit <= FEW_REGISTERS and FAMILIES[config.STEM].routine == "gemm":
-        needed = min(needed, _alive(config, registers) + FEW_OVERHEAD)
+    needed = registers_needed(config, device)
     if config.reuse < guidelines.reuse:
         raise ConfigError("reuse", f"reuse >= {guidelines.reuse}", reuse=config.reuse)
     if needed > limit:
@@ -114,16 +108,6 @@ def check_guidelines(config: Any, fit: Fit, guidelines: Guidelines) -> None:
     if blocks * threads < guidelines.threads:
         least = f"resident threads >= {guidelines.threads}"
         raise ConfigError("threads", least, threads=blocks * threads)
-
-
-def _alive(config: Any, registers: int) -> int:
-    """Return the registers alive at once, of the estimate: fragments are dead while the next k-tile is
-    staged.
-    """
-    size = config.dtype_facts.itemsize // 4
-    staged = config.staged_elements * size
-    fragments = registers - staged - config.THR_M * config.THR_N * size
-    return registers - min(staged, fragments)
 
 
 def defaults(stem: str, dtype: str, effort: str) -> Guidelines:

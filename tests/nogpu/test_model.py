@@ -9,7 +9,7 @@ import pytest
 
 from pyblasgpu.gpu.device import known
 from pyblasgpu.model import gemm as gemm_model
-from pyblasgpu.model import score
+from pyblasgpu.model import occupancy, score
 from pyblasgpu.tuning.prune import candidates
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -29,6 +29,31 @@ def test_the_score_knows_waves_reuse_and_spills():
     assert at(big, 128 * 132, H200) > at(big, 128 * 12)  # 144 tiles on 132 multiprocessors
     assert at(big, 4096, FERMI) < at(big, 4096)
     assert all(0 <= at(config, 2048) <= 1 for config in left)
+
+
+def test_shared_memory_of_a_card_serves_parts_of_warps():
+    """Before compute capability 3.0 vectors save no time, and lines take two cycles."""
+    left = candidates("gemm_simt", "s", "nn", FERMI).left
+    vectors = next(c for c in left if c.VEC_M == c.VEC_N == 4)
+    kepler = replace(FERMI, cc=(3, 0))
+
+    def lines(config, device):
+        return gemm_model.fma_step(config, device).lines
+
+    scalars = replace(vectors, VEC_M=1, VEC_N=1)
+    assert lines(scalars, kepler) > lines(vectors, kepler)
+    assert lines(scalars, FERMI) == lines(vectors, FERMI) == lines(scalars, kepler)
+    rests = [gemm_model.k_tile_cycles(scalars, device).rest for device in (FERMI, kepler)]
+    assert rests[0] == 2 * rests[1]
+
+
+def test_registers_that_are_alive_at_once_do_not_spill():
+    """The paper's winner, on a card whose threads have 63; elsewhere all of the estimate counts."""
+    winner = next(
+        c for c in candidates("gemm_simt", "s", "nn", FERMI, "normal").left if c.THR_M == c.THR_N == 6
+    )
+    assert occupancy.registers_needed(winner, FERMI) <= 63 < winner.registers + occupancy.OVERHEAD
+    assert occupancy.registers_needed(winner, H200) == winner.registers + occupancy.OVERHEAD
 
 
 def test_the_score_knows_what_a_step_costs():
