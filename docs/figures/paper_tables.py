@@ -26,12 +26,15 @@ SIDES = {
     ("trmm", "ours"): "TRMM, this library",
     ("trmm", "cuBLAS"): "TRMM, cuBLAS in place",
     ("trmm", "out-of-place"): "TRMM, cuBLAS out of place",
+    ("trsm", "ours"): "TRSM, this library",
+    ("trsm", "cuBLAS"): "TRSM, cuBLAS",
     ("gemm", "ours"): "GEMM, this library",
     ("gemm", "cuBLAS"): "GEMM, cuBLAS",
 }
 #: Ratios of the sums of both directions.
 SHARES = {
     "TRMM of GEMM, this library": (("trmm", "ours"), ("gemm", "ours")),
+    "TRSM of GEMM, this library": (("trsm", "ours"), ("gemm", "ours")),
     "cuBLAS's TRMM out of place of ours": (("trmm", "out-of-place"), ("trmm", "ours")),
 }
 
@@ -80,13 +83,21 @@ def traffic() -> Iterator[str]:
         rows: list[list[str]] = []
         for letter in letters:
             for side, label in SIDES.items():
-                cells = (" + ".join(map(_megabytes, each[(letter, *side, n)])) for n in orders)
-                rows.append([letter, label, *cells])
-            for label, (left, right) in SHARES.items():
-                ratios = (sum(each[(letter, *left, n)]) / sum(each[(letter, *right, n)]) for n in orders)
-                rows.append([letter, label, *(f"{ratio:.2f}" for ratio in ratios)])
+                cells = [_apart(each.get((letter, *side, n))) for n in orders]
+                rows += [[letter, label, *cells]] if any(cells) else []
+            for label, pair in SHARES.items():
+                cells = [_ratio(*(each.get((letter, *side, n)) for side in pair)) for n in orders]
+                rows += [[letter, label, *cells]] if any(cells) else []
         yield from markdown_rows(("", "", *orders), rows)
     yield ""
+
+
+def _apart(counted: tuple[float, float] | None) -> str:
+    return " + ".join(map(_megabytes, counted)) if counted else ""
+
+
+def _ratio(left: tuple[float, float] | None, right: tuple[float, float] | None) -> str:
+    return f"{sum(left) / sum(right):.2f}" if left and right else ""
 
 
 def _megabytes(count: float) -> str:
@@ -192,6 +203,25 @@ def l1_size() -> Iterator[str]:
     yield ""
 
 
+def scheme_winners() -> Iterator[str]:
+    """Steinsland's question: the scheme that is the fastest by order, and its rate, a device each."""
+    for path in sorted(STUDIES.glob("*/steinsland.json")):
+        run = json.loads(path.read_text())
+        rows = [
+            [f"{row['dtype']}gemm {row['layout']}", *(_winner(row["schemes"], n) for n in row["ours"])]
+            for row in run["results"]
+        ]
+        yield from ("", f"{run['device']}, TFLOP/s by order:", "")
+        yield from markdown_rows(("GEMM", *run["results"][0]["ours"]), rows)
+    yield ""
+
+
+def _winner(schemes: dict[str, Any], n: str) -> str:
+    rates = {name: (each["best"].get(n) or {}).get("tflops", 0.0) for name, each in schemes.items()}
+    best = max(rates, key=lambda name: rates[name])
+    return f"{best} {rates[best]:.1f}"
+
+
 def _recorded() -> list[dict[str, Any]]:
     """What recorded sweeps answer, a device each."""
     return [json.loads(path.read_text()) for path in sorted(STUDIES.glob(f"*/{recorded.NAME}.json"))]
@@ -223,6 +253,7 @@ FILES = {
     "rasters": rasters,
     "processor": processor,
     "li_lu": block_lu,
+    "scheme_winners": scheme_winners,
     "variants": variants,
     "l1_size": l1_size,
     "recorded_trsm": recorded_trsm,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,8 @@ NONE = Guidelines(threads=0, blocks=1, reuse=0.0)
 def test_without_guidelines_there_are_slightly_more_than_a_million():
     funnel = count(DTYPES["s"], "nn", FERMI, NONE)
     assert 1_000_000 < funnel.left < 1_200_000
+    page = (Path(__file__).parents[2] / "docs" / "papers" / "kurzak.md").read_text()
+    assert f"| {funnel.left:,} on the same description |" in page
     assert funnel.total == sum(funnel.removed.values()) + funnel.left
 
 

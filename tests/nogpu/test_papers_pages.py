@@ -114,3 +114,20 @@ def test_the_size_of_l1(papers, tmp_path, monkeypatch):
     (tmp_path / "a-card" / "2026-01-01-abcdef0-l1-size.json").write_text(json.dumps(run))
     lines = list(papers.lines_of("l1_size"))
     assert "| cycles | 33 | 34 | 200 |" in lines and any("128 KiB found" in line for line in lines)
+
+
+def test_bytes_of_a_run_without_trmm(papers, tmp_path, monkeypatch):
+    tables = sys.modules["paper_tables"]
+    monkeypatch.setattr(tables, "BENCHMARKS", tmp_path)
+    (tmp_path / "a-card").mkdir()
+    counted = {tables.READ: 20e6, tables.WRITTEN: 4e6}
+    row = {"dtype": "d", "of": "ours", "n": 64, "counted": counted}
+    results = [{**row, "routine": name} for name in ("trsm", "gemm")]
+    run = {"device": "A card", "date": "2026-01-01", "commit": "abcdef0123", "results": results}
+    (tmp_path / "a-card" / "2026-01-01-abcdef0-counters.json").write_text(json.dumps(run))
+    lines = list(papers.lines_of("kblas_traffic"))
+    assert (
+        "| d | TRSM, this library | 20 + 4.0 |" in lines
+        and "| d | TRSM of GEMM, this library | 1.00 |" in lines
+    )
+    assert not any("TRMM" in line for line in lines)
