@@ -51,6 +51,25 @@ def test_eigenvalues_and_vectors(kernels, letter, uplo, n):
     assert is_divided or len(names) == 3
 
 
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("order", "CF")
+def test_some_vectors_take_less(kernels, letter, order):
+    """Those of a range; the others stay what they were, and products are smaller."""
+    a = hermitian("random", letter, 2, 200)
+    w, *_ = eigh(a, order=order)
+    launched, first, end = len(kernels.launches), 30, 41
+    some, part, _ = eigh(a, vectors=(first, end), order=order)
+    np.testing.assert_array_equal(some, w)
+    check = np.abs(a @ part[..., first:end] - part[..., first:end] * w[:, None, first:end])
+    assert check.max() <= 1e3 * np.finfo(a.dtype).eps
+    assert (part[..., :first] == 7).all() and (part[..., end:] == 7).all()
+    blocks = [
+        sum(grid[0] for _, grid, *_ in each)
+        for each in (kernels.launches[:launched], kernels.launches[launched:])
+    ]
+    assert blocks[1] < blocks[0]
+
+
 def test_large_batches_are_one_launch(kernels):
     w, v, _ = eigh(hermitian("random", "d", 1, 3).repeat(70_000, axis=0))
     assert len(kernels.launches) == 1

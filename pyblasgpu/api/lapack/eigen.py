@@ -16,7 +16,10 @@ from ..blas.arrays import common_dtype_of
 from . import spectra
 from .call import as_stack, factor_call, order_of, run_by_row
 
-__all__ = ["FUNCTIONS", "eigen_of_host_stack", "eigen_on_device", "reals_of", "repeated_eigen"]
+__all__ = ["FUNCTIONS", "Vectors", "eigen_of_host_stack", "eigen_on_device", "reals_of", "repeated_eigen"]
+
+#: Whether vectors are wanted, or the first one that is, and the one after the last.
+Vectors = bool | tuple[int, int]
 
 
 def reals_of(dtype: Dtype) -> Dtype:
@@ -25,7 +28,7 @@ def reals_of(dtype: Dtype) -> Dtype:
 
 
 def repeated_eigen(
-    name: str, a: Array, low: bool, vectors: bool, overwrite_a: Flag = 0
+    name: str, a: Array, low: bool, vectors: Vectors, overwrite_a: Flag = 0
 ) -> tuple[Array, Array, Any] | None:
     """Results of a call of `eigen_on_device` that is kept; None where there is none, and nothing was done."""
     repeated = replay_factor(call_key(name, low, vectors), (a,), overwrite_a)
@@ -36,11 +39,12 @@ def repeated_eigen(
 
 
 def eigen_on_device(
-    name: str, dtype: Dtype | None, a: Array, low: bool, vectors: bool, overwrite_a: Flag = 0
+    name: str, dtype: Dtype | None, a: Array, low: bool, vectors: Vectors, overwrite_a: Flag = 0
 ) -> tuple[Array, Array, Any]:
     """Eigenvalues, eigenvectors and `info` of Hermitian device matrices, of which one triangle is read.
 
-    Without `vectors` the second result is of their shape, and holds nothing.
+    Without `vectors` the second result is of their shape, and holds nothing. `vectors` may be a pair of int:
+    the first one that is wanted, and the one after the last. Others hold anything.
 
     Raises
     ------

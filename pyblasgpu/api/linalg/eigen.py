@@ -15,7 +15,7 @@ from ...types import Uplo
 from ..docstrings import Shared, documenting
 from ..keyword.triangular import trmm, trsm
 from ..lapack import names as lapack
-from ..lapack.eigen import repeated_eigen
+from ..lapack.eigen import Vectors, repeated_eigen
 from .arrays import Arrays, taken
 from .checks import broadcast_batches, check_values, host_values
 from .docs import LINALG
@@ -308,9 +308,13 @@ def _by_scipy(arrays: Arrays, problem: _Problem, with_vectors: bool, overwrite: 
 def _on_device(arrays: Arrays, problem: _Problem, with_vectors: bool) -> tuple[Any, Any]:
     """Eigenvalues and eigenvectors of device arrays, of generalized problems by Cholesky factors of b."""
     name, low = problem.name, problem.low
+    wanted: Vectors = with_vectors
+    if with_vectors and problem.subset_by_index is not None:
+        first, last = problem.subset_by_index
+        wanted = first, last + 1
     a, *b = (arrays.cast(array) for array in arrays.each)
     if not b:
-        values, vectors = eigenpairs(name, arrays, a, low, with_vectors)
+        values, vectors = eigenpairs(name, arrays, a, low, wanted)
         return _subset(arrays, problem, values, vectors)
     a, right = broadcast_batches(arrays, a, b[0])
     factor, info = lapack.potrf(right if low else conjugate_transpose(arrays, right), True)
@@ -322,7 +326,7 @@ def _on_device(arrays: Arrays, problem: _Problem, with_vectors: bool) -> tuple[A
     else:  # Lᴴ a L
         half = trmm(factor, whole, lower=True, trans="C")
         standard = trmm(factor, half, side="R", lower=True)
-    values, vectors = eigenpairs(name, arrays, standard, True, with_vectors)
+    values, vectors = eigenpairs(name, arrays, standard, True, wanted)
     values, vectors = _subset(arrays, problem, values, vectors)
     if vectors is not None:
         back = trmm if problem.type == 3 else trsm

@@ -13,7 +13,7 @@ from numpy.linalg import LinAlgError
 from ...cpu.scipy.level3 import at_elements
 from ...cpu.scipy.stacks import over_stacks, scipys_linalg
 from ...frontend.calls.lazy_routines import routine_module
-from ..lapack.eigen import eigen_of_host_stack, eigen_on_device
+from ..lapack.eigen import Vectors, eigen_of_host_stack, eigen_on_device
 from ..lapack.singular import svd_of_host_stack, svd_on_device
 from .arrays import Arrays
 from .hermitian_triplets import hermitian_triplets, problem_of
@@ -46,7 +46,7 @@ def eigenpairs(
     arrays: Arrays,
     matrix: Any,
     low: bool,
-    with_vectors: bool = True,
+    with_vectors: Vectors = True,
     driver: str | None = None,
 ) -> tuple[Any, Any]:
     """Eigenvalues, ascending, and orthonormal eigenvectors of Hermitian matrices; None for vectors that are
@@ -61,7 +61,9 @@ def eigenpairs(
         The matrices in the dtype of the computation.
     low : bool
         Whether the lower triangle is read, else the upper one.
-    with_vectors : bool, default True
+    with_vectors : bool or pair of int, default True
+        A pair, of device arrays, is the first vector that is wanted, and the one after the last. Others may
+        be anything.
     driver : str, optional
         LAPACK's routine, of host arrays.
 
@@ -73,30 +75,34 @@ def eigenpairs(
 
     if not arrays.library.host:
         return _eigenpairs_on_device(name, arrays, matrix, low, with_vectors)
-    found = eigen_of_host_stack(name, arrays.dtype, matrix, low, with_vectors)
+    are_wanted = bool(with_vectors)
+    found = eigen_of_host_stack(name, arrays.dtype, matrix, low, are_wanted)
     if found is None:
-        return _eigenpairs_on_host(matrix, low, with_vectors, driver)
+        return _eigenpairs_on_host(matrix, low, are_wanted, driver)
     _raise_unconverged(name, found[-1])
-    return found[0], found[1] if with_vectors else None
+    return found[0], found[1] if are_wanted else None
 
 
 def _eigenpairs_on_device(
-    name: str, arrays: Arrays, matrix: Any, low: bool, with_vectors: bool
+    name: str, arrays: Arrays, matrix: Any, low: bool, with_vectors: Vectors
 ) -> tuple[Any, Any]:
     """Eigenvalues and eigenvectors of device matrices; those that kernels do not have are divided, one after
     the other.
     """
 
-    def solve(each: Any, low: bool = True) -> tuple[Any, Any]:
-        values, vectors, _ = eigen_on_device(name, arrays.dtype, each, low, with_vectors)
+    def solve_all(each: Any) -> tuple[Any, Any]:
+        values, vectors, _ = eigen_on_device(name, arrays.dtype, each, True, bool(with_vectors))
         return values, vectors if with_vectors else None
 
     def divide(each: Any) -> tuple[Any, Any]:
         order = routine_module("lapack.syevd").max_order(arrays.dtype, arrays.device)
-        return divided_eigenpairs(name, arrays, mirrored(arrays, each, low), order, with_vectors, solve)
+        return divided_eigenpairs(
+            name, arrays, mirrored(arrays, each, low), order, bool(with_vectors), solve_all
+        )
 
     try:
-        return solve(matrix, low)
+        values, vectors, _ = eigen_on_device(name, arrays.dtype, matrix, low, with_vectors)
+        return values, vectors if with_vectors else None
     except NotImplementedError:
         if not matrix.size:
             return arrays.xp.real(matrix[..., 0]), matrix

@@ -10,6 +10,7 @@ from ...operands import Operand
 from ...types import Dtype, Uplo
 from ..launch_list import LaunchList, cached_launch_list
 from . import eigh_divided, eigh_jacobi
+from .eigh_jacobi import Vectors
 
 __all__ = ["emit", "launch_list", "max_order"]
 
@@ -20,7 +21,7 @@ def max_order(dtype: Dtype, device: Device) -> int:
 
 
 def launch_list(
-    w: Operand, info: Operand, v: Operand, a: Operand, *, uplo: Uplo, vectors: bool
+    w: Operand, info: Operand, v: Operand, a: Operand, *, uplo: Uplo, vectors: Vectors
 ) -> LaunchList | None:
     """Return the launch list for operands of these layouts, run with alpha 1; None for no work.
 
@@ -40,14 +41,15 @@ def launch_list(
         written.
     uplo : Uplo
         The triangle that is read.
-    vectors : bool
-        Whether eigenvectors are wanted.
+    vectors : bool or pair of int
+        Whether eigenvectors are wanted; a pair is the first one that is, and the one after the last. Others
+        may be computed then, and V holds anything in their place.
     """
     return None if a.is_empty else cached_launch_list(emit, (w, info, v, a), (uplo, vectors))
 
 
 def emit(
-    launches: LaunchList, w: Operand, info: Operand, v: Operand, a: Operand, uplo: Uplo, vectors: bool
+    launches: LaunchList, w: Operand, info: Operand, v: Operand, a: Operand, uplo: Uplo, vectors: Vectors
 ) -> None:
     """Emit the whole call."""
     lower = a if uplo is Uplo.LOWER else a.T.conjugate()

@@ -19,6 +19,7 @@ from ..copies import emit_copy, emit_scale
 from ..launch_list import LaunchList
 from ..level3.gemm import contiguous, emit_gemm
 from . import eigh_jacobi, ormqr
+from .eigh_jacobi import Vectors
 from .factor_steps import real_dtype
 from .laswp import words
 
@@ -73,15 +74,17 @@ class _Tridiagonal(NamedTuple):
     scale: Operand
 
 
-def emit(launches: LaunchList, w: Operand, info: Operand, v: Operand, a: Operand, vectors: bool) -> None:
+def emit(launches: LaunchList, w: Operand, info: Operand, v: Operand, a: Operand, vectors: Vectors) -> None:
     """Emit the whole call; the lower triangle of A is read. See `eigh_batched`."""
     tree, real = _Tree.of(a.rows), real_dtype(launches.dtype)
+    first, end = (0, a.rows) if isinstance(vectors, bool) else vectors
+    v = v.block(0, first, a.rows, end - first) if vectors else v
     with launches.temporary():
         t = _emit_reduction(launches, tree, info, a)
         if vectors and a.dtype.is_complex:
             emit_scale(launches, 0.0, v, zero=True)
         with launches.computing_in(real):
-            _emit_tree(launches, tree, t, _real_parts(w), _real_parts(v) if vectors else None)
+            _emit_tree(launches, tree, t, _real_parts(w), _real_parts(v) if vectors else None, first)
         if vectors and a.rows > 1:
             _emit_back(launches, t, v)
 
@@ -121,8 +124,10 @@ def _emit_reduction(launches: LaunchList, tree: _Tree, info: Operand, a: Operand
     return _Tridiagonal(work._replace(rows=n, cols=n, col_stride=ld), tau, e, leaves, scale)
 
 
-def _emit_tree(launches: LaunchList, tree: _Tree, t: _Tridiagonal, w: Operand, v: Operand | None) -> None:
-    """Emit eigenvalues of T, and its eigenvectors."""
+def _emit_tree(
+    launches: LaunchList, tree: _Tree, t: _Tridiagonal, w: Operand, v: Operand | None, first: int
+) -> None:
+    """Emit eigenvalues of T, and its eigenvectors from the `first` one on, as many as V has columns."""
     leaf, batch, order = tree.leaf, w.batch << tree.depth, tree.leaf
     values = _stack(launches, leaf, batch)
     vectors = _stack(launches, leaf * leaf, batch)._replace(rows=leaf, cols=leaf, col_stride=leaf)
@@ -130,7 +135,7 @@ def _emit_tree(launches: LaunchList, tree: _Tree, t: _Tridiagonal, w: Operand, v
     eigh_jacobi.emit(launches, values, _stack(launches, 1, batch), vectors, leaves, True)
     while batch > w.batch:
         order, batch = 2 * order, batch // 2
-        values, vectors = _emit_merge(launches, t, order, batch, values, vectors, w, v)
+        values, vectors = _emit_merge(launches, t, order, batch, values, vectors, w, v, first)
 
 
 def _emit_merge(
@@ -142,6 +147,7 @@ def _emit_merge(
     vectors: Operand,
     w: Operand,
     v: Operand | None,
+    first: int,
 ) -> tuple[Operand, Operand]:
     """Emit one level of the tree, and return its eigenvalues and the vectors, or their ends."""
     is_last, half, device = batch == w.batch, order // 2, current(launches.device)
@@ -170,14 +176,18 @@ def _emit_merge(
         halves = by_rows._replace(rows=half, batch=2 * batch, batch_stride=half * order)
         emit_gemm(launches, 1.0, vectors, halves, 0.0, halves._replace(pointer=new.pointer))
         return merged, by_rows._replace(pointer=new.pointer)
-    n = w.rows
-    for first, rows in ((0, half), (half, n - half)):
+    for top, rows in ((0, half), (half, v.rows - half)):
         half_vectors = vectors._replace(batch=batch, batch_stride=2 * vectors.batch_stride, rows=rows)
-        if first:
+        if top:
             step = vectors.batch_stride * vectors.dtype.itemsize
             half_vectors = half_vectors._replace(pointer=vectors.pointer + step)
         emit_gemm(
-            launches, 1.0, half_vectors, by_rows.block(first, 0, half, n), 0.0, v.block(first, 0, rows, n)
+            launches,
+            1.0,
+            half_vectors,
+            by_rows.block(top, first, half, v.cols),
+            0.0,
+            v.block(top, 0, rows, v.cols),
         )
     return merged, by_rows
 
@@ -186,11 +196,11 @@ def _emit_back(launches: LaunchList, t: _Tridiagonal, v: Operand) -> None:
     """Emit the product of Q with vectors of T, in place."""
     n = v.rows
     is_dense = contiguous(v) or contiguous(v.T)
-    target = v if is_dense else launches.scratch(n, n, v.batch)
+    target = v if is_dense else launches.scratch(n, v.cols, v.batch)
     if not is_dense:
         emit_copy(launches, 1.0, v, target)
     reflectors = t.work.block(1, 0, n - 1, n - 1)
     tau = t.tau._replace(rows=n - 1)
-    ormqr.emit(launches, tau, reflectors, target.block(1, 0, n - 1, n), Side.LEFT, Trans.NO)
+    ormqr.emit(launches, tau, reflectors, target.block(1, 0, n - 1, v.cols), Side.LEFT, Trans.NO)
     if not is_dense:
         emit_copy(launches, 1.0, target, v)

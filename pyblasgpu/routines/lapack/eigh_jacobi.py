@@ -13,7 +13,10 @@ from ...types import Dtype
 from ..launch_list import LaunchList
 from .laswp import words
 
-__all__ = ["emit", "max_order"]
+__all__ = ["Vectors", "emit", "max_order"]
+
+#: Whether vectors are wanted, or the first one that is, and the one after the last.
+Vectors = bool | tuple[int, int]
 
 
 def max_order(dtype: Dtype, device: Device) -> int:
@@ -23,7 +26,7 @@ def max_order(dtype: Dtype, device: Device) -> int:
     return order
 
 
-def emit(launches: LaunchList, w: Operand, info: Operand, v: Operand, a: Operand, vectors: bool) -> None:
+def emit(launches: LaunchList, w: Operand, info: Operand, v: Operand, a: Operand, vectors: Vectors) -> None:
     """Emit the whole call; the lower triangle of A is read. See `eigh_batched`."""
     device, n = current(launches.device), a.rows
     best = select(jacobi_eigh.STEM, launches.dtype, "", (n,), device).config.fitting(device.shared_per_block)
@@ -33,6 +36,6 @@ def emit(launches: LaunchList, w: Operand, info: Operand, v: Operand, a: Operand
         reals = w.dtype.reals_per_element
         strides = a.row_stride, a.col_stride, w.row_stride * reals, v.row_stride, v.col_stride
         batches = a.batch_stride, w.batch_stride * reals, v.batch_stride, words(info)[1]
-        return n, int(vectors), int(a.conj), config.lanes(n), a.batch, *strides, *batches
+        return n, int(bool(vectors)), int(a.conj), config.lanes(n), a.batch, *strides, *batches
 
     launches.emit_batch(jacobi_eigh.source(config), config.grid(n, a.batch), (a, w, v, info), integers, ())

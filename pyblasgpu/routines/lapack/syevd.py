@@ -7,6 +7,7 @@ from ...operands import Operand
 from ...types import Dtype, Uplo
 from ..launch_list import LaunchList, cached_launch_list
 from . import eigh_batched
+from .eigh_jacobi import Vectors
 
 __all__ = ["emit", "launch_list", "max_order", "refusal"]
 
@@ -24,7 +25,7 @@ def refusal(name: str, what: str, dtype: Dtype, largest: int) -> str:
     )
 
 
-def launch_list(info: Operand, w: Operand, a: Operand, *, uplo: Uplo, vectors: bool) -> LaunchList | None:
+def launch_list(info: Operand, w: Operand, a: Operand, *, uplo: Uplo, vectors: Vectors) -> LaunchList | None:
     """Return the launch list for operands of these layouts, run with alpha 1; None for no work.
 
     Parameters
@@ -38,8 +39,8 @@ def launch_list(info: Operand, w: Operand, a: Operand, *, uplo: Uplo, vectors: b
         eigenvectors, else it is not written.
     uplo : Uplo
         The triangle that is read.
-    vectors : bool
-        Whether eigenvectors are wanted.
+    vectors : bool or pair of int
+        See `eigh_batched.launch_list`.
 
     Raises
     ------
@@ -51,6 +52,6 @@ def launch_list(info: Operand, w: Operand, a: Operand, *, uplo: Uplo, vectors: b
     return None if a.is_empty else cached_launch_list(emit, (info, w, a), (uplo, vectors))
 
 
-def emit(launches: LaunchList, info: Operand, w: Operand, a: Operand, uplo: Uplo, vectors: bool) -> None:
+def emit(launches: LaunchList, info: Operand, w: Operand, a: Operand, uplo: Uplo, vectors: Vectors) -> None:
     """Emit the whole call."""
     eigh_batched.emit(launches, w, info, a, a, uplo, vectors)
