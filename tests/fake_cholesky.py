@@ -52,6 +52,8 @@ def _factor(a: np.ndarray, n: int, info: np.ndarray, before: int) -> None:
     try:
         factor = np.linalg.cholesky(np.tril(a[:n]))
     except np.linalg.LinAlgError:
+        factor = np.full((n, n), np.nan)
+    if np.isnan(factor.diagonal()).any():
         info[0] = before + 1  # or later
         return
     info[0] = 0

@@ -18,6 +18,7 @@ import fake_grouped
 import fake_ldl
 import fake_lu
 import fake_qr
+import fake_residues
 import fake_triangles
 import numpy as np
 from fake_device import without_contexts
@@ -359,6 +360,8 @@ class FakeKernel:
     getrf_column, determinant, gesv_small = fake_lu.getrf_column, fake_lu.determinant, fake_lu.gesv_small
     potrf_leaf, potrf_panel = fake_cholesky.potrf_leaf, fake_cholesky.potrf_panel
     potrf_small = fake_cholesky.potrf_small
+    pivot_scales, pack_residues = fake_residues.pivot_scales, fake_residues.pack_residues
+    gemm_int8, combine_residues = fake_residues.gemm_int8, fake_residues.combine_residues
     laswp, pivot_moves, restore = fake_lu.laswp, fake_lu.pivot_moves, fake_lu.restore
     trtri_leaf, lauum_leaf = fake_triangles.trtri_leaf, fake_triangles.lauum_leaf
     zero_diagonal = fake_triangles.zero_diagonal

@@ -261,6 +261,10 @@ class Policy:
     )
     tensor_stop: float = _value("order", "of fused triangles below products on tensor cores")
     tensor_stop_min_elements: float = _value("elements of B", "below which that order is halved", _sms)
+    tensor_potrf_min_order: ByDtype = _value(
+        "order", "from which on Cholesky factors keep residues for tensor cores", _order, 64
+    )
+    tensor_potrf_columns: float = _value("columns", "of the blocks of such factors")
     tensor_getrf_min_order: float = _value(
         "order", "from which on LU's products use tensor cores", _order, 64, trial=_TENSOR_LU
     )

@@ -25,6 +25,7 @@ __all__ = [
     "TensorProduct",
     "gains",
     "int8_product",
+    "kept_residues",
     "obstacle",
     "tensor_product",
 ]
@@ -216,16 +217,22 @@ def int8_product(problem: TensorProblem) -> Int8Product | Algorithm:
 
     Memory that is free counts as it is when a layout is first seen.
     """
-    dtype, device, layout = problem.dtype, problem.device, problem.layout
-    reason, (m, n, k, _) = _int8_obstacle(problem), problem.extents
+    reason = _int8_obstacle(problem)
+    if not reason and overrides.get_override(INT8) is None and not gains(problem, _moduli(problem)):
+        reason = "small products are faster by FMAs"
     if reason:
         return Algorithm("gemm_mma", reason)
-    choice = select(INT8, dtype, "", problem.extents, device)
-    config = choice.config
-    workspace_limit = _workspace_limit(device)
-    blocks = _blocks(config, problem, workspace_limit)
+    workspace_limit = _workspace_limit(problem.device)
+    choice = select(INT8, problem.dtype, "", problem.extents, problem.device)
+    blocks = _blocks(choice.config, problem, workspace_limit)
     if blocks is None:
         return Algorithm("gemm_mma", f"residues of a block of C have no room in {workspace_limit >> 20} MiB")
+    return _int8_configs(problem, choice, blocks)
+
+
+def _int8_configs(problem: TensorProblem, choice: KernelChoice, blocks: tuple[int, int]) -> Int8Product:
+    dtype, device, layout, config = problem.dtype, problem.device, problem.layout, choice.config
+    m, n, k, _ = problem.extents
     scales = replace(select("row_scales", dtype, "", (m, k), device).config, moduli=config.moduli)
     pack = select("pack_residues", dtype, "", (m, k), device).config
     rows = min(pack.rows, config.PANEL)
@@ -237,18 +244,35 @@ def int8_product(problem: TensorProblem) -> Int8Product | Algorithm:
     return Int8Product(choice, scales, pack, combine, guarded, *blocks)
 
 
+def kept_residues(dtype: Dtype, n: int, columns: int, device: Device) -> Int8Product | None:
+    """Return the Configs of products by which a Cholesky factor of order `n` takes `columns` columns before
+    others; None where they do not serve, or the residues of all its columns have no room.
+    """
+    m, region = n - columns, Region.LOWER
+    problem = TensorProblem(dtype, "nn", (m, columns, m, 1), device, region=region, is_one=True)
+    if _int8_obstacle(problem):
+        return None
+    choice = select(INT8, dtype, "", problem.extents, device)
+    config, factors = choice.config, dtype.reals_per_element  # complex ones on the right are conjugated
+    images = factors * m * (-(-m // 128) * 128) * (config.images + 1)
+    residues = config.BLK_M * config.BLK_N * config.tiles(m, columns, region) * config.images
+    if images + residues > _workspace_limit(device) or columns % config.PANEL:
+        return None
+    return _int8_configs(problem, choice, (m, columns))
+
+
+def _moduli(problem: TensorProblem) -> int:
+    moduli: int = select(INT8, problem.dtype, "", problem.extents, problem.device).config.moduli
+    return moduli
+
+
 def _int8_obstacle(problem: TensorProblem) -> str:
     """Return why tensor cores do not serve the problem, or ''."""
-    k = problem.extents[2]
-    reason = obstacle(problem, INT8)
+    k, reason = problem.extents[2], obstacle(problem, INT8)
     if reason:
         return reason
-    config = select(INT8, problem.dtype, "", problem.extents, problem.device).config
-    if k > config.MAX_K:
-        return f"k={k} is too large for sums of products of bytes"
-    if overrides.get_override(INT8) is None and not gains(problem, config.moduli):
-        return "small products are faster by FMAs"
-    return ""
+    most = select(INT8, problem.dtype, "", problem.extents, problem.device).config.MAX_K
+    return f"k={k} is too large for sums of products of bytes" if k > most else ""
 
 
 def gains(problem: TensorProblem, moduli: int) -> bool:

@@ -8,9 +8,11 @@ import numpy as np
 import pytest
 
 import pyblasgpu
+from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import current
 from pyblasgpu.testing.cases import GemmCase
 from pyblasgpu.testing.error_bounds import rank_k_error
+from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.testing.reference import exact_gemm, integers
 from pyblasgpu.types import Dtype, Trans, Uplo
 
@@ -91,3 +93,38 @@ def check_wide_triangle(dtype: Dtype, n: int = 900) -> None:
     with pyblasgpu.set_math_mode("tensor"):
         pyblasgpu.syrk(cupy.asarray(a), out=out, lower=True)
     assert rank_k_error([(1, a, a.T)], 0, None, out.get(), Uplo.LOWER) <= 1
+
+
+def check_kept_factor(dtype: Dtype, uplo: Uplo, ahead: int, n: int = 1100) -> None:
+    """A graded matrix within the bound; a row without a pivot is found, whatever its size."""
+    rng = np.random.default_rng(n)
+    a = rng.standard_normal((n, n)) + (1j * rng.standard_normal((n, n)) if dtype.is_complex else 0)
+    sizes = 2.0 ** rng.integers(-100, 101, n)
+    a = (a @ a.conj().T / n + np.eye(n) / 8) * sizes * sizes[:, None]
+    inside = np.tri(n, dtype=bool) if uplo is Uplo.LOWER else np.tri(n, dtype=bool).T
+    for order, bad in (("F", None), ("C", None), ("F", 700)):
+        stored = np.where(inside, a, NAN)
+        stored[np.diag_indices(n)] = a.diagonal().real + (complex(0, NAN) if dtype.is_complex else 0)
+        if bad is not None:
+            stored[bad, :bad] *= 2.0**40
+            stored[:bad, bad] *= 2.0**40
+            stored[bad + 200, bad + 200] = -1  # of two the first counts
+        out = Placed(stored.astype(dtype.name), order)
+        least = {"d": 512, "z": 512}
+        with (
+            deciding_by(tensor_potrf_min_order=least, tensor_potrf_columns=128),
+            override("lookahead", ahead),
+            pyblasgpu.set_math_mode("tensor"),
+        ):
+            made, info = pyblasgpu.lapack.potrf(
+                out.array, lower=int(uplo is Uplo.LOWER), clean=0, overwrite_a=1
+            )
+        if bad is not None:
+            assert int(np.asarray(info)) == bad + 1
+            continue
+        made = made.get()
+        assert int(np.asarray(info)) == 0 and np.isnan(made[~inside]).all() and out.unharmed()
+        factor = np.where(inside, made, 0)
+        product = factor @ factor.conj().T if uplo is Uplo.LOWER else factor.conj().T @ factor
+        scale = np.sqrt(a.diagonal().real)
+        assert (abs(product - a) / (scale * scale[:, None])).max() <= (2 * n + 4) * dtype.unit_roundoff

@@ -19,6 +19,7 @@ from .precompile import sources_of
 from .running import NAN, cupy, reals, same
 from .tensor_products import (
     check_exact,
+    check_kept_factor,
     check_triangle,
     check_wide_triangle,
     is_hopper,
@@ -127,6 +128,12 @@ def test_triangles(routine, uplo):
 
 def test_wide_triangles_are_within_the_bound():
     check_wide_triangle(D)
+
+
+@pytest.mark.parametrize("ahead", [128, 0])
+@pytest.mark.parametrize("uplo", Uplo)
+def test_factors_by_residues_that_are_kept(uplo, ahead):
+    check_kept_factor(D, uplo, ahead)
 
 
 def test_the_same_bits_on_every_run():

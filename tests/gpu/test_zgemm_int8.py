@@ -20,6 +20,7 @@ from .running import NAN, cupy, reals
 from .tensor_products import (
     check_case,
     check_exact,
+    check_kept_factor,
     check_triangle,
     check_wide_triangle,
     is_hopper,
@@ -126,6 +127,12 @@ def test_triangles(routine, uplo):
 
 def test_wide_triangles_are_within_the_bound():
     check_wide_triangle(Z)
+
+
+@pytest.mark.parametrize("ahead", [128, 0])
+@pytest.mark.parametrize("uplo", Uplo)
+def test_factors_by_residues_that_are_kept(uplo, ahead):
+    check_kept_factor(Z, uplo, ahead)
 
 
 def test_what_is_not_finite_reaches_what_depends_on_it():

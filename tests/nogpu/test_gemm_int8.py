@@ -10,10 +10,12 @@ from math import gcd, prod
 
 import chosen_kernels
 import fake_driver
+import numpy as np
 import pytest
+from fake_kernels import install, operand
 
 from pyblasgpu.dispatch import tensor
-from pyblasgpu.dispatch.overrides import Algorithm
+from pyblasgpu.dispatch.overrides import Algorithm, override, set_math_mode
 from pyblasgpu.dispatch.tensor import Int8Product, TensorProblem, int8_product
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.gpu.build.compile import compile_here
@@ -27,10 +29,12 @@ from pyblasgpu.kernels.gemm.int8.moduli import MODULI, TABLE, TABLE_SIZE, larges
 from pyblasgpu.kernels.gemm.int8.pack_residues import PackResidues
 from pyblasgpu.kernels.gemm.int8.row_scales import RowScales
 from pyblasgpu.kernels.registry import family_of
-from pyblasgpu.types import DTYPES, Region
+from pyblasgpu.routines.lapack import potrf
+from pyblasgpu.testing.policies import deciding_by
+from pyblasgpu.types import DTYPES, Region, Uplo
 
 CC = (9, 0)
-STEMS = "row_scales", "pack_residues", "gemm_int8", "combine_residues", "gemm_int8_guarded"
+STEMS = "row_scales", "pivot_scales", "pack_residues", "gemm_int8", "combine_residues", "gemm_int8_guarded"
 
 
 def test_no_two_moduli_have_a_common_factor():
@@ -214,3 +218,65 @@ def test_blocks_that_fit_are_not_evened_out_below_the_least(extents, monkeypatch
     monkeypatch.setattr(tensor, "memory_bytes", lambda device: MemoryBytes(64 << 30, 141 << 30))
     made = int8_product(TensorProblem(DTYPES["z"], "nn", (*extents, 1), here))
     assert isinstance(made, Int8Product)
+
+
+def graded(n: int, letter: str, power: int) -> np.ndarray:
+    """A definite matrix whose diagonal is of any size."""
+    rng = np.random.default_rng(n)
+    a = rng.standard_normal((n, n)) + (1j * rng.standard_normal((n, n)) if letter == "z" else 0)
+    sizes = 2.0 ** rng.integers(-power, power + 1, n)
+    return (a @ a.conj().T / n + np.eye(n) / 8) * sizes * sizes[:, None]
+
+
+def factor(a: np.ndarray, uplo: Uplo, launches: list[str]) -> tuple[np.ndarray, int]:
+    """A factor in place, and info, with the stand-ins of kernels; names of `launches`."""
+    dtype = DTYPES["z" if a.dtype.kind == "c" else "d"]
+    info = np.zeros((2, 1), a.dtype)
+    operands = operand(info[:1], dtype), operand(a, dtype)
+    made = potrf.launch_list(*operands, uplo=uplo)
+    made.run([each.pointer for each in operands], 1.0, stream=0)
+    launches += [entry.source.name for entry in made.entries]
+    return a, int(info.view(np.int32)[0, 0])
+
+
+@pytest.fixture
+def stand_in_kernels(monkeypatch):
+    monkeypatch.setattr(tensor, "memory_bytes", lambda device: MemoryBytes(64 << 30, 141 << 30))
+    least = {"d": 400, "z": 400}
+    with deciding_by(tensor_potrf_min_order=least, tensor_potrf_columns=128), set_math_mode("tensor"):
+        yield install(monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("letter", "uplo", "order", "ahead"),
+    [("d", "L", "F", 128), ("d", "U", "F", 0), ("z", "L", "C", 128), ("z", "U", "C", 0)],
+)
+@pytest.mark.usefixtures("stand_in_kernels")
+def test_factors_by_residues_that_are_kept(letter, uplo, order, ahead):
+    """Of graded matrices within the bound; each block is packed once, the other triangle left alone."""
+    n, uplo, names = 700, Uplo.parse(uplo, "", ""), []
+    a = graded(n, letter, 40)
+    inside = np.tri(n, dtype=bool) if uplo is Uplo.LOWER else np.tri(n, dtype=bool).T
+    stored = np.where(inside, a, np.nan)
+    stored[np.diag_indices(n)] = a.diagonal().real + (complex(0, np.nan) if letter == "z" else 0)
+    with override("lookahead", ahead):
+        made, info = factor(np.array(stored, order=order), uplo, names)
+    assert info == 0 and np.isnan(made[~inside]).all()
+    lower = np.where(inside, made, 0)
+    product = lower @ lower.conj().T if uplo is Uplo.LOWER else lower.conj().T @ lower
+    sizes = np.sqrt(a.diagonal().real)
+    assert (abs(product - a) / (sizes * sizes[:, None])).max() <= (n + 4) * 2.0**-53
+    blocks, factors = -(-n // 128), DTYPES[letter].reals_per_element
+    products = blocks - 1 if ahead == 0 else blocks - 2
+    assert names.count("combine_residues") == products and names.count("pack_residues") == products * factors
+    assert names.count("pivot_scales") == 1 + products and "gemm_int8_guarded" not in names
+
+
+@pytest.mark.parametrize("at", [300, 650])
+@pytest.mark.usefixtures("stand_in_kernels")
+def test_a_row_that_leaves_its_scale_has_no_pivot(at):
+    """Its elements are larger than the root of a_ii, its integers than any number of residues."""
+    a = graded(700, "d", 0)
+    a[at, :at] *= 1e9
+    _, info = factor(np.asfortranarray(a), Uplo.LOWER, [])
+    assert at // 128 * 128 < info <= at + 1  # the stand-ins find the block of the pivot

@@ -58,10 +58,10 @@ class Products(NamedTuple):
         return whole.reshape(config.images, -1, across * config.BLK_N)[:, :m, :n]
 
 
-def _integers(a: np.ndarray, b: np.ndarray, of_a: int, conj=False) -> tuple[int, ...]:
+def _integers(a: np.ndarray, b: np.ndarray, of_a: int, conj=False, places=()) -> tuple[int, ...]:
     steps = [strides(x) for x in (a, b)]
     options = [options_of(by_rows=abs(row) < abs(along_k), conj=conj) for row, along_k in steps]
-    return len(a), len(b), a.shape[1], *options, of_a, *steps[0], *steps[1]
+    return len(a), len(b), a.shape[1], *options, of_a, *places, *steps[0], *steps[1]
 
 
 def facts_of(*operands: np.ndarray, moduli: int = 13, panel=PANEL, kernels=row_scales) -> list[np.ndarray]:
@@ -87,9 +87,19 @@ def pack(
     made = [np.full(image.all_words(config.images, sample), -1, np.int32) for image in images]
     units = [config.grid(image) for image in images]
     arrays = operands[0], operands[-1], facts[0], facts[-1], made[0], made[-1]
-    integers = _integers(operands[0], operands[-1], units[0] if len(units) == 2 else 0, conj)
+    places = images[0].rows, images[-1].rows, images[0].stages, 0, 0
+    integers = _integers(operands[0], operands[-1], units[0] if len(units) == 2 else 0, conj, places)
     run(kernels.source(config), sum(units), arrays, integers, ())
     return [Packed(image, moduli, dtype, *parts) for image, *parts in zip(images, facts, made, strict=True)]
+
+
+def pack_part(packed: Packed, x: np.ndarray, begin: int, first: int, kernels=pack_residues) -> None:
+    """Pack rows from `begin` on, of stages from `first` on, of what is `packed`, whose facts are there."""
+    image, facts, config = packed.image, packed.facts.ravel()[begin:], kernels.PackResidues
+    config = config(packed.dtype, moduli=packed.moduli, BLK=image.blk, rows=8, sample=1)
+    arrays = x, x, facts, facts, packed.images, packed.images
+    integers = _integers(x, x, 0, places=(image.rows, image.rows, image.stages, begin, first))
+    run(kernels.source(config), config.grid(config.image(*x.shape)), arrays, integers, ())
 
 
 def config_of(moduli: int, kernels=product, **fields) -> GemmInt8:
@@ -97,17 +107,21 @@ def config_of(moduli: int, kernels=product, **fields) -> GemmInt8:
     return kernels.GemmInt8(moduli=moduli, **sizes)
 
 
-def multiply(a: Packed, b: Packed, flags=None, clusters=1, kernels=product, **fields) -> Products:
-    """Residues of A B by `gemm_int8`; where no flags are given, only those that digits tell."""
-    moduli, m, n = a.moduli, a.image.extent, b.image.extent
+def multiply(
+    a: Packed, b: Packed, flags=None, clusters=1, kernels=product, begin=0, k=None, **fields
+) -> Products:
+    """Residues of A B by `gemm_int8`; where no flags are given, only those that digits tell. Of A the rows
+    from `begin` on, of both the first k.
+    """
+    moduli, m, n = a.moduli, a.image.extent - begin, b.image.extent
     config = config_of(moduli, kernels, dtype=a.dtype, **fields)
     tiles = config.tiles(m, n)
     first, images = (config.images, 1) if flags is None else (0, config.images)
     flags = np.full((tiles, config.flags_of_tile), -1, np.int32) if flags is None else flags
     residues = np.full((config.images, tiles, config.words_of_tile), -1, np.int32)
-    arrays = a.images, b.images, a.facts, b.facts, flags, residues
+    arrays = a.images, b.images, a.facts.ravel()[begin:], b.facts, flags, residues
     rows, stages = (a.image.rows, b.image.rows), a.image.stages
-    integers = m, n, a.image.k, 0, config.grid(m, n), first, images, tiles, 0, 0, *rows, stages
+    integers = m, n, k or a.image.k, 0, config.grid(m, n), first, images, tiles, begin, 0, *rows, stages
     run(kernels.source(config), clusters * config.cluster, arrays, integers, ())
     return Products(config, flags, residues)
 

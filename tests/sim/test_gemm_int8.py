@@ -12,13 +12,29 @@ import pytest
 import pyblasgpu
 from pyblasgpu.dispatch import tensor
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.kernels.gemm.int8 import combine_residues, guarded, pack_residues, product, row_scales
-from pyblasgpu.kernels.gemm.int8.image import DIGIT, INVERSE, SCALE, SIZE, UNIT
+from pyblasgpu.kernels.gemm.int8 import (
+    combine_residues,
+    guarded,
+    pack_residues,
+    pivot_scales,
+    product,
+    row_scales,
+)
+from pyblasgpu.kernels.gemm.int8.image import DIGIT, FACTS, INVERSE, SCALE, SIZE, UNIT
 from pyblasgpu.kernels.gemm.int8.moduli import MODULI
 from pyblasgpu.routines import launch_list
 from pyblasgpu.testing.error_bounds import gemm_error
 
-from .int8_launching import Products, combine, config_of, facts_of, multiply, pack, residues_of
+from .int8_launching import (
+    Products,
+    combine,
+    config_of,
+    facts_of,
+    multiply,
+    pack,
+    pack_part,
+    residues_of,
+)
 from .launching import run, strides
 
 U = 2.0**-53
@@ -131,6 +147,60 @@ def check_products(m=70, n=35, k=150, moduli=3, clusters=1, kernels=product, **f
     expected = residues_of(integers[0] @ integers[1].T, moduli)
     moduli_of = np.array(MODULI[:moduli])[:, None, None]
     assert ((actual - expected) % moduli_of == 0).all()
+
+
+def check_parts(kernels=product, packing=pack_residues) -> None:
+    """An image that is packed part by part is that of the whole; a product may take some rows and k of it."""
+    x, y = (np.round(normal(rows, 260, seed=rows) * 40) for rows in (70, 9))
+    whole, right = pack(x, y, moduli=1)
+    parts = whole._replace(images=np.full_like(whole.images, -1))
+    for begin, end in ((0, 64), (64, 70)):
+        for first, last in ((0, 128), (128, 260)):
+            pack_part(parts, x[begin:end, first:last].copy(), begin, first // 128, packing)
+    np.testing.assert_array_equal(parts.values(), whole.values())
+    none = np.zeros((1, 4), np.int32)
+    actual = multiply(parts, right, none, kernels=kernels, cluster=1, begin=64, k=200).values(6, 9)
+    scaled = [
+        np.rint(each * packed.facts[SCALE, : len(each), None]) for each, packed in ((x, whole), (y, right))
+    ]
+    # k is in whole stages
+    expected = residues_of(scaled[0][64:, :256].astype(int) @ scaled[1][:, :256].astype(int).T, 1)
+    assert ((actual.astype(int) - expected) % MODULI[0] == 0).all()
+
+
+def test_parts_of_an_image():
+    check_parts()
+
+
+def check_pivots(letter="d", kernels=pivot_scales) -> None:
+    """Integers are as large as they may be whatever the diagonal is; rows without a pivot become NaN."""
+    m, n, rows, rng = 40, 70, 64, np.random.default_rng(1)
+    factor = rng.standard_normal((m, n)) * 2.0 ** rng.integers(-400, 400, m)[:, None]
+    if letter == "z":
+        factor = factor * np.exp(1j * rng.uniform(0, 6, (m, n)))
+    sizes = (abs(factor) ** 2).sum(axis=1)
+    diagonal = sizes * 1.5
+    diagonal[3], diagonal[5], diagonal[7] = 0, -1, sizes[7] * 0.999
+    factor[9, 69] = np.nan
+    facts, config = np.full((FACTS, rows), np.nan), kernels.PivotScales(letter, threads=64)
+    source, dtype = kernels.source(config), factor.dtype
+    stored = np.zeros((m, 2), dtype)
+    stored[:, 0] = diagonal
+    run(source, config.grid(m), (stored, facts), (m, 0, rows, 2, 1), ())
+    scale, inverse = facts[SCALE, :m], facts[INVERSE, :m]
+    bad = np.isin(np.arange(m), (3, 5))
+    assert np.isnan(inverse[bad]).all() and (scale[bad] == 0).all() and (scale * inverse == 1)[~bad].all()
+    largest = np.sqrt(diagonal[~bad]) * scale[~bad]
+    assert (largest < 2.0**config.bits).all() and (largest >= 2.0 ** (config.bits - 1) * 0.999).all()
+    for block in (factor[:, :30], factor[:, 30:]):
+        run(source, config.grid(m), (block, facts), (m, block.shape[1], rows, *strides(block)), ())
+    bad |= np.isin(np.arange(m), (7, 9))
+    assert np.isnan(facts[INVERSE, :m][bad]).all() and (facts[INVERSE, :m] == inverse)[~bad].all()
+
+
+@pytest.mark.parametrize("letter", "dz")
+def test_scales_from_a_diagonal(letter):
+    check_pivots(letter)
 
 
 TALL = {"BLK_M": 128, "PANEL": 128, "cluster": 1}

@@ -35,6 +35,9 @@ def combined(m=20, moduli=13, **options) -> Check:
     )
 
 
+PIVOTS = Check("pivot_scales", lambda module: checks.check_pivots(kernels=module))
+PARTS = Check("pack_residues", lambda module: checks.check_parts(packing=module))
+SOME_ROWS = Check("gemm_int8", lambda module: checks.check_parts(module))
 FLAGS = Check("gemm_int8", lambda module: checks.check_flags(module))
 SAMPLED = Check("gemm_int8", lambda module: checks.check_sampled(module))
 FLAGGED = Check("gemm_int8", lambda module: checks.check_flagged(module))
@@ -49,10 +52,11 @@ Z_COMBINED = Check(
 Z_EXACT = Check("combine_residues", lambda module: of_complex.check_combined(1j, m=9, kernels=module))
 Z_GUARDED = Check("gemm_int8_guarded", lambda module: of_complex.check_guarded(kernels=module))
 FOLDER, RING = "gemm.int8.", "gemm.stage_ring"
-SCALES, PACK, PRODUCT, PIPELINE, EPILOGUE, COMBINE, GUARD = (
+SCALES, PIVOT, PACK, PRODUCT, PIPELINE, EPILOGUE, COMBINE, GUARD = (
     FOLDER + name
     for name in (
         "row_scales",
+        "pivot_scales",
         "pack_residues",
         "product",
         "pipeline",
@@ -93,6 +97,13 @@ DEFECTS = [
         packed(moduli=1, k=600, sample=4),
     ),
     (PACK, "stage == stages - 1", "False", packed(moduli=1, k=600, sample=4)),
+    (PACK, "quotient(begin, BLK)", "0", PARTS),
+    (PACK, "int32(stage + first)", "int32(stage)", PARTS),
+    # rows of a Cholesky factor
+    (PIVOT, "cuda.syncthreads()\n", "pass\n", PIVOTS),
+    (PIVOT, "if not total <= own[MOST * step]", "if total > own[MOST * step]", PIVOTS),
+    (PIVOT, "total = own[SQUARES * step]", "total = real(0)", PIVOTS),
+    (PIVOT, "+ 2) >> 1", "+ 1) >> 1", PIVOTS),
     # who waits for whom
     (RING, "wait(int32(full + 8), int32(turn % 2 ^ 1))", "pass", multiplied()),
     (PIPELINE, "wait_for_last()\n", "pass\n", multiplied()),
@@ -109,6 +120,7 @@ DEFECTS = [
     (PRODUCT, "if image == DIGITS else stages", "if image != DIGITS else stages", SAMPLED),
     (PRODUCT, "own | ((other >= 0)", "own & ((other >= 0)", FLAGGED),
     (PRODUCT, "elif own:", "else:", FLAGGED),
+    (PRODUCT, "begin + min(row", "min(row", SOME_ROWS),
     # residues of sums, and flags
     (EPILOGUE, ">> (SHIFT - 32)", ">> (SHIFT - 31)", multiplied(k=40)),
     (EPILOGUE, "(v * WORKERS + t) * 4", "t * 4", multiplied(n=40, k=40, BLK_N=64)),

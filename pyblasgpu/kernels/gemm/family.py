@@ -80,6 +80,7 @@ FAMILIES = (
         only=(9, 0),
     ),
     Family("row_scales", ".gemm.int8.row_scales", "RowScales", "gemm", dtypes=("d", "z"), only=(9, 0)),
+    Family("pivot_scales", ".gemm.int8.pivot_scales", "PivotScales", "gemm", dtypes=("d", "z"), only=(9, 0)),
     Family(
         "pack_residues", ".gemm.int8.pack_residues", "PackResidues", "gemm", dtypes=("d", "z"), only=(9, 0)
     ),

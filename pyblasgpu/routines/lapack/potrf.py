@@ -2,7 +2,8 @@
 
 A is normalised once: the upper triangle of A is the lower one of its transpose, and so are the factors. One
 matrix may go by panels (`potrf_panels`). A large one goes by blocks of columns: the next block is factored
-while the columns right of it are updated (`lookahead`). The recursion splits off as many rows as a power of
+while the columns right of it are updated (`lookahead`). On tensor cores a block of double precision takes all
+before it at once (`potrf_residues`). The recursion splits off as many rows as a power of
 two, at most `PANEL`, and ends in leaves of one launch:
 
     [A11    ]      factor A11 = L11 L11^H
@@ -13,14 +14,16 @@ The first leaf sets info; the others leave it, and their blocks, where an earlie
 
 from __future__ import annotations
 
+from functools import partial
+
 from ...dispatch.algorithms import lookahead_width, tiles_per_block
 from ...dispatch.choose import select
-from ...dispatch.overrides import get_override
+from ...dispatch.overrides import get_override, method_of
 from ...gpu.device import current
 from ...kernels.factor.cholesky import potrf_leaf, potrf_small
 from ...kernels.factor.cholesky.potrf_leaf import PotrfLeaf
 from ...operands import Operand
-from ...types import Diag, Region, Side, Uplo
+from ...types import TENSOR, Diag, Region, Side, Uplo
 from ..copies import emit_zeros_beyond, is_readable
 from ..launch_list import CALL, LaunchList, cached_launch_list
 from ..level3 import trsm
@@ -101,6 +104,15 @@ def emit_lower(launches: LaunchList, info: Operand, a: Operand, before: int = 0,
         emit_potrf_leaf(launches, config.specialize(n), info, a, before, clean)
         return
     by_panels = (get_override("potrf_algorithm") or ALGORITHM) == PANELS and a.batch == 1
+    if by_panels and a.dtype.real_size == 8 and method_of(None) == TENSOR:
+        from . import potrf_residues  # with kernels that others do without
+
+        kept = potrf_residues.plan(launches, a)
+        if kept is not None:
+            tiles, factor = tiles_per_block(launches.policy), partial(_emit_block, launches, info, a, before)
+            with launches.chain():
+                potrf_residues.emit_columns(launches, a, kept, factor, tiles)
+            return
     looks_ahead = by_panels and launches.lane == CALL
     block = lookahead_width("potrf", a.dtype, n, launches.policy, a.batch) if looks_ahead else 0
     if 0 < block < n:
@@ -128,21 +140,28 @@ def _emit_rows_below(launches: LaunchList, a11: Operand, a21: Operand) -> None:
     with_alpha(launches, 1.0, lambda: trsm.emit(launches, right, a21, Side.RIGHT, Uplo.UPPER, Diag.NON_UNIT))
 
 
+def _emit_block(
+    launches: LaunchList, info: Operand, a: Operand, before: int, first: int, columns: int
+) -> None:
+    """Emit the factor of a block of columns from the row `first` on, with all rows below."""
+    rows = a.rows - first
+    if potrf_panels.applies(launches, rows):
+        potrf_panels.emit_columns(launches, info, a.block(first, first, rows, columns), before + first)
+        return
+    a11 = a.block(first, first, columns, columns)
+    emit_lower(launches, info, a11, before + first)
+    if rows > columns:
+        below = a.block(first + columns, first, rows - columns, columns)
+        _emit_rows_below(launches, a11, below)
+
+
 def _emit_blocks(launches: LaunchList, info: Operand, a: Operand, before: int, block: int) -> None:
     """Emit the factor with lookahead, by blocks of `block` columns."""
     n = a.rows
     bounds = [*range(0, n, block), n, n]
 
     def factor(j: int) -> None:
-        first, columns, rows = bounds[j], bounds[j + 1] - bounds[j], n - bounds[j]
-        if potrf_panels.applies(launches, rows):
-            potrf_panels.emit_columns(launches, info, a.block(first, first, rows, columns), before + first)
-            return
-        a11 = a.block(first, first, columns, columns)
-        emit_lower(launches, info, a11, before + first)
-        if rows > columns:
-            below = a.block(first + columns, first, rows - columns, columns)
-            _emit_rows_below(launches, a11, below)
+        _emit_block(launches, info, a, before, bounds[j], bounds[j + 1] - bounds[j])
 
     def update(j: int, first: int, end: int) -> None:
         potrf_panels.emit_update(launches, a, (bounds[j], bounds[j + 1]), (bounds[first], bounds[end]))

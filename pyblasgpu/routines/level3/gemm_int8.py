@@ -30,7 +30,18 @@ from ..copies import emit_scale
 from ..launch_list import LaunchList
 from .halves import RASTER, is_one
 
-__all__ = ["emit_int8"]
+__all__ = [
+    "ProductMemory",
+    "ProductTarget",
+    "Residues",
+    "emit_combined",
+    "emit_images",
+    "emit_int8",
+    "emit_packed",
+    "emit_real_diagonal",
+    "new_memory",
+    "new_residues",
+]
 
 
 class Residues(NamedTuple):
@@ -52,7 +63,7 @@ class Residues(NamedTuple):
         return self._replace(operand=operand, facts=facts, begin=self.begin + first)
 
 
-class _Target(NamedTuple):
+class ProductTarget(NamedTuple):
     """alpha A B + beta C of `region` of one matrix C."""
 
     alpha: Any
@@ -60,9 +71,16 @@ class _Target(NamedTuple):
     c: Operand
     region: Region
 
-    def part(self, row: int, col: int, rows: int, cols: int, region: Region) -> _Target:
+    def part(self, row: int, col: int, rows: int, cols: int, region: Region) -> ProductTarget:
         """Return `region` of a block of C."""
         return self._replace(c=self.c.block(row, col, rows, cols), region=region)
+
+
+class ProductMemory(NamedTuple):
+    """Workspace of a product: flags of tiles, and residues of all moduli."""
+
+    flags: Operand
+    residues: Operand
 
 
 def emit_int8(
@@ -78,31 +96,36 @@ def emit_int8(
     """Emit the product of `region` of C; C is column-major, A and B have contiguous columns or rows."""
     for i in range(c.batch):
         left, right = a.matrices(i, 1), b.matrices(i, 1).T
-        target = _Target(alpha, beta, c.matrices(i, 1), region)
+        target = ProductTarget(alpha, beta, c.matrices(i, 1), region)
         if region is Region.ALL:
             _emit_all(launches, how, left, right, target)
             continue
-        _emit_real_diagonal(launches, target, beta != 0)
+        is_real = region.hermitian and c.dtype.is_complex
+        if is_real and beta != 0:
+            emit_real_diagonal(launches, target.c)
         _emit_triangle(launches, how, left, right, target)
-        _emit_real_diagonal(launches, target, True)
+        if is_real:
+            emit_real_diagonal(launches, target.c)
 
 
-def _emit_all(launches: LaunchList, how: Int8Product, a: Operand, b: Operand, target: _Target) -> None:
+def _emit_all(launches: LaunchList, how: Int8Product, a: Operand, b: Operand, target: ProductTarget) -> None:
     """Emit the product of operands extent by k. B is packed for each row of blocks."""
     for row in range(0, a.rows, how.rows):
         rows = min(how.rows, a.rows - row)
         with launches.temporary():
-            of_a = _scratch(launches, how, a.block(row, 0, rows, a.cols))
+            of_a = new_residues(launches, how, a.block(row, 0, rows, a.cols))
             for col in range(0, b.rows, how.cols):
                 cols = min(how.cols, b.rows - col)
                 with launches.temporary():
-                    of_b = _scratch(launches, how, b.block(col, 0, cols, b.cols))
+                    of_b = new_residues(launches, how, b.block(col, 0, cols, b.cols))
                     _emit_residues(launches, how, *(() if col else (of_a,)), of_b)
                     part = target.part(row, col, rows, cols, Region.ALL)
                     _emit_block(launches, how, of_a, of_b, part)
 
 
-def _emit_triangle(launches: LaunchList, how: Int8Product, a: Operand, b: Operand, target: _Target) -> None:
+def _emit_triangle(
+    launches: LaunchList, how: Int8Product, a: Operand, b: Operand, target: ProductTarget
+) -> None:
     """Emit a triangle of the product of operands extent by k, by rows of blocks; an upper one by columns."""
     is_upper, one = target.region.is_upper, is_one(a, b.T)
     long, across = (b, a) if is_upper else (a, b)
@@ -116,7 +139,7 @@ def _emit_triangle(launches: LaunchList, how: Int8Product, a: Operand, b: Operan
             _emit_block(launches, how, of_long, of_across, target.part(at, at_across, length, count, region))
 
     def packed(source: Operand, first: int, count: int) -> Residues:
-        made = _scratch(launches, how, source.block(first, 0, count, source.cols))
+        made = new_residues(launches, how, source.block(first, 0, count, source.cols))
         _emit_residues(launches, how, made)
         return made
 
@@ -136,16 +159,14 @@ def _emit_triangle(launches: LaunchList, how: Int8Product, a: Operand, b: Operan
                     emit_part(below, of_across, col, col, target.region)
 
 
-def _emit_real_diagonal(launches: LaunchList, target: _Target, is_meant: bool) -> None:
-    """Emit zeros as imaginary parts of a Hermitian diagonal, which sums of residues do not care for."""
-    c, region = target.c, target.region
-    if region.hermitian and launches.dtype.is_complex and is_meant:
-        count, step = min(c.rows, c.cols), c.row_stride + c.col_stride
-        diagonal = c.block(0, 0, 1, 1)._replace(batch=count, batch_stride=step)
-        emit_scale(launches, 1.0, diagonal, zero=False, region=region)
+def emit_real_diagonal(launches: LaunchList, c: Operand) -> None:
+    """Emit zeros as imaginary parts of a diagonal, of which sums of residues know nothing."""
+    count, step = min(c.rows, c.cols), c.row_stride + c.col_stride
+    diagonal = c.block(0, 0, 1, 1)._replace(batch=count, batch_stride=step)
+    emit_scale(launches, 1.0, diagonal, zero=False, region=Region.HERMITIAN_LOWER)
 
 
-def _scratch(launches: LaunchList, how: Int8Product, operand: Operand) -> Residues:
+def new_residues(launches: LaunchList, how: Int8Product, operand: Operand) -> Residues:
     """The workspace of an operand, extent by k."""
     image = how.pack.image(operand.rows, operand.cols)
     facts = _words(launches, 2 * FACTS * image.rows)
@@ -161,14 +182,31 @@ def _emit_residues(launches: LaunchList, how: Int8Product, *sources: Residues) -
     steps = [step for x in pair for step in (x.operand.row_stride, x.operand.col_stride)]
     operands, facts = [x.operand for x in pair], [x.facts for x in pair]
     rows, units = [x.image.rows for x in sources], [how.pack.grid(x.image) for x in sources]
-    for config, blocks, of_first, arrays in (
-        (how.scales, how.scales.grid(sum(rows)), rows[0], (*operands, *facts)),
-        (how.pack, sum(units), units[0], (*operands, *facts, first.images, last.images)),
+    extents = first.image.extent, last.image.extent, first.image.k, *options
+    places = first.image.rows, last.image.rows, first.image.stages, 0, 0
+    arrays = *operands, *facts
+    for config, blocks, of_first, images, more in (
+        (how.scales, how.scales.grid(sum(rows)), rows[0], (), ()),
+        (how.pack, sum(units), units[0], (first.images, last.images), places),
     ):
         of_a = of_first if is_pair else 0  # else the second alone is packed
-        integers = first.image.extent, last.image.extent, first.image.k, *options, of_a, *steps
+        integers = *extents, of_a, *more, *steps
         kernel = family_of(config.STEM).source(config)
-        launches.emit(kernel, blocks, arrays, lambda *_, values=integers: values, ())
+        launches.emit(kernel, blocks, (*arrays, *images), lambda *_, values=integers: values, ())
+
+
+def emit_packed(launches: LaunchList, how: Int8Product, rows: Residues, first: int = 0) -> None:
+    """Emit the residues of some rows of an image, whose facts are there, from the stage `first` on."""
+    source, image, part = rows.operand, rows.image, how.pack.image(rows.operand.rows, rows.operand.cols)
+    options = options_of(by_rows=source.by_rows, conj=source.conj)
+    extents, steps = (
+        (part.extent, part.extent, part.k, options, options, 0),
+        (source.row_stride, source.col_stride),
+    )
+    integers = *extents, image.rows, image.rows, image.stages, rows.begin, first, *steps, *steps
+    operands = source, source, rows.facts, rows.facts, rows.images, rows.images
+    kernel = family_of(how.pack.STEM).source(how.pack)
+    launches.emit(kernel, how.pack.grid(part), operands, lambda *_: integers, ())
 
 
 def _words(launches: LaunchList, count: int) -> Operand:
@@ -176,22 +214,43 @@ def _words(launches: LaunchList, count: int) -> Operand:
     return launches.scratch(-(-count * 4 // launches.dtype.itemsize), 1, 1)
 
 
-def _emit_block(launches: LaunchList, how: Int8Product, a: Residues, b: Residues, target: _Target) -> None:
+def new_memory(launches: LaunchList, how: Int8Product, slots: int) -> ProductMemory:
+    """The workspace of a product with so many tiles that are kept."""
+    config = how.choice.config
+    flags = _words(launches, slots * config.flags_of_tile)
+    return ProductMemory(flags, _words(launches, slots * config.words_of_tile * config.images))
+
+
+def _emit_block(
+    launches: LaunchList, how: Int8Product, a: Residues, b: Residues, target: ProductTarget
+) -> None:
     """Emit a block of C, of rows of A and of columns of B whose residues are there."""
     config, c, region = how.choice.config, target.c, target.region
-    slots = config.tiles(c.rows, c.cols, region)
-    flags = _words(launches, slots * config.flags_of_tile)
-    residues = _words(launches, slots * config.words_of_tile * config.images)
-    _emit_products(launches, how, a, b, flags, residues, slots, region)
+    memory = new_memory(launches, how, config.tiles(c.rows, c.cols, region))
+    emit_images(launches, how, a, b, memory, region, (config.images, 1))
+    emit_images(launches, how, a, b, memory, region, (0, config.images))
+    emit_combined(launches, how, a, b, memory, target)
+    _emit_guarded(launches, how, a.operand, b.operand.T, memory.flags, target)
+
+
+def emit_combined(
+    launches: LaunchList,
+    how: Int8Product,
+    a: Residues,
+    b: Residues,
+    memory: ProductMemory,
+    target: ProductTarget,
+) -> None:
+    """Emit C of the residues of a product."""
+    c, region = target.c, target.region
     kernel, blocks = family_of(how.combine.STEM).source(how.combine), how.combine.grid(c.rows, c.cols, region)
     integers = c.rows, c.cols, options_of(region), a.image.rows, b.image.rows, c.col_stride
-    operands = residues, a.facts, b.facts, flags, c
+    operands = memory.residues, a.facts, b.facts, memory.flags, c
     launches.emit(kernel, blocks, operands, lambda *_: integers, (target.alpha, target.beta))
-    _emit_guarded(launches, how, a.operand, b.operand.T, flags, target)
 
 
 def _emit_guarded(
-    launches: LaunchList, how: Int8Product, a: Operand, b: Operand, flags: Operand, target: _Target
+    launches: LaunchList, how: Int8Product, a: Operand, b: Operand, flags: Operand, target: ProductTarget
 ) -> None:
     """Emit the product of the tiles that are left."""
     config, c, region = how.guarded, target.c, target.region
@@ -203,26 +262,26 @@ def _emit_guarded(
     launches.emit(kernel, blocks, (flags, a, b, c), lambda *_: integers, (target.alpha, target.beta))
 
 
-def _emit_products(
+def emit_images(
     launches: LaunchList,
     how: Int8Product,
     a: Residues,
     b: Residues,
-    flags: Operand,
-    residues: Operand,
-    slots: int,
+    memory: ProductMemory,
     region: Region,
+    images: tuple[int, int],
 ) -> None:
-    """Emit the product of digits, which flags tiles, and those of all moduli."""
-    config, extents = how.choice.config, (a.operand.rows, b.operand.rows)
+    """Emit the product of some images, of which `images` are the first and the number: that of digits, which
+    flags tiles, or of moduli. Images may have more k than the operands, behind those.
+    """
+    config, extents, k = how.choice.config, (a.operand.rows, b.operand.rows), a.operand.cols
     kernel, options = family_of(config.STEM).source(config), _options(launches, region, RASTER)
     tiles, count = config.grid(*extents, region), current(launches.device).sm_count
-    operands = a.images, b.images, a.facts, b.facts, flags, residues
-    places = slots, a.begin, b.begin, a.image.rows, b.image.rows, a.image.stages
-    for first, images in ((config.images, 1), (0, config.images)):
-        integers = *extents, a.image.k, options, tiles, first, images, *places
-        blocks = config.blocks(count, tiles * images)
-        launches.emit(kernel, blocks, operands, lambda *_, values=integers: values, ())
+    operands = a.images, b.images, a.facts, b.facts, memory.flags, memory.residues
+    places = a.begin, b.begin, a.image.rows, b.image.rows, a.image.stages
+    integers = *extents, k, options, tiles, *images, config.tiles(*extents, region), *places
+    blocks = config.blocks(count, tiles * images[1])
+    launches.emit(kernel, blocks, operands, lambda *_: integers, ())
 
 
 def _options(launches: LaunchList, region: Region, raster: int) -> int:

@@ -27,7 +27,7 @@ STEM = "pack_residues"
 PARAMETERS = parameters(
     "pointer: a, b, of_a, of_b",
     "int32 pointer: image_a, image_b",
-    "int32: extent_a, extent_b, k, options_a, options_b, units_a",
+    "int32: extent_a, extent_b, k, options_a, options_b, units_a, rows_a, rows_b, stages, begin, first",
     "int64: a_rs, a_ks, b_rs, b_ks",
 )
 CHUNK = 16  # k, and bytes of an image, of a thread
@@ -119,6 +119,9 @@ def source(config: PackResidues) -> KernelSource:
     extent_a, extent_b, k: int32, rows of A, columns of B, k
     options_a, options_b: int32, `BY_ROWS`: neighbours along the extent are so in memory; `CONJUGATE`
     units_a: int32, blocks of threads for A; none where B alone is packed
+    rows_a, rows_b: int32, rows of the images, of whole panels
+    stages: int32, stages of the images
+    begin, first: int32, rows of whole panels and stages of the images before those that are written
     a_rs, a_ks, b_rs, b_ks: int64, strides of A along the extent and along k, of B (elements)
 
     Grid: x ``config.grid(image)`` of both.
@@ -289,8 +292,8 @@ def _build(config: PackResidues):
     write_all = in_order([of_plane(i, _residues(p)) for i, p in enumerate(MODULI[:PLANES])])
 
     def pack_residues(
-        a, b, of_a, of_b, image_a, image_b, extent_a, extent_b, k, options_a, options_b, units_a,
-        a_rs, a_ks, b_rs, b_ks,
+        a, b, of_a, of_b, image_a, image_b, extent_a, extent_b, k, options_a, options_b, units_a, rows_a,
+        rows_b, stages, begin, first, a_rs, a_ks, b_rs, b_ks,
     ):  # fmt: skip
         # (1) the rows of a stage of a panel of an operand
         t, unit = int32(cuda.threadIdx.x), int32(cuda.blockIdx.x)
@@ -302,10 +305,11 @@ def _build(config: PackResidues):
         options, row_step, k_step = (options_a, a_rs, a_ks) if is_a else (options_b, b_rs, b_ks)
         unit = int32(unit if is_a else unit - units_a)
         part, block = int32(unit % UNITS), quotient(unit, UNITS)
-        stages = int32((k + (STAGE_K - 1)) // STAGE_K)
-        panel = quotient(block, stages)
-        row0, k0 = int32(panel * BLK + part * ROWS), int32((block - panel * stages) * STAGE_K)
-        rows_of_all = int64(quotient(int32(extent + (BLK - 1)), BLK)) * BLK
+        depth = int32((k + (STAGE_K - 1)) // STAGE_K)
+        panel = quotient(block, depth)
+        stage = int32(block - panel * depth)
+        row0, k0 = int32(panel * BLK + part * ROWS), int32(stage * STAGE_K)
+        rows_of_all = int64(rows_a if is_a else rows_b)
         grid_dependency_wait()
         s = offset(s, (row0 * row_step + k0 * k_step) * REALS)
         stage_elements(0, shared, x, s, int32(extent - row0), int32(k - k0), row_step, k_step, options, t)
@@ -316,14 +320,16 @@ def _build(config: PackResidues):
         own, at = offset(facts, int64(row0 + row)), int32(row * ROW_LD + chunk * CHUNK_LD)
         scale = own[SCALE * rows_of_all]
         scale_i = -scale if options & CONJUGATE else scale
-        own_row = int32(part * ROWS + row)
-        line = offset(d, (int64(block) * BLK + own_row) * STAGE_WORDS_OF_ROW + (chunk ^ row % 8) * 4)
+        own_row, stage = int32(part * ROWS + row), int32(stage + first)
+        panel = int32(panel + quotient(begin, BLK))
+        line = (int64(panel) * stages + stage) * BLK + own_row
+        line = offset(d, line * STAGE_WORDS_OF_ROW + (chunk ^ row % 8) * 4)
         plane_words = rows_of_all * stages * STAGE_WORDS_OF_ROW
         for part in range(PARTS):
             to_integers(0, shared, at, x, lows, scale, scale_i, part)
             write_all(offset(line, part * PLANES * plane_words), plane_words, x, lows, words)
         to_sizes(0, shared, at, x, scale, scale_i)
-        digits, stage = offset(d, PARTS * PLANES * plane_words), int32(block - panel * stages)
+        digits = offset(d, PARTS * PLANES * plane_words)
         write_digits(digits, own_row, panel, stage, stages, chunk, x, words, own[DIGIT * rows_of_all])
 
     return pack_residues

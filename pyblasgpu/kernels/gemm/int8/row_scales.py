@@ -20,7 +20,17 @@ from ...common.parameters import parameters
 from .image import DIGIT, INVERSE, SCALE, SIZE, UNIT
 from .moduli import LARGEST, check_moduli, largest_square
 
-__all__ = ["STEM", "RowScales", "source"]
+__all__ = [
+    "LD",
+    "LOADS_IN_FLIGHT",
+    "PARTIALS",
+    "ROUNDED_UP",
+    "ROWS",
+    "STEM",
+    "RowScales",
+    "accumulator",
+    "source",
+]
 
 STEM = "row_scales"
 PARAMETERS = parameters(
@@ -94,7 +104,7 @@ def source(config: RowScales) -> KernelSource:
     return KernelSource.of(config, PARAMETERS, partial(_build, config))
 
 
-def _accumulator(config: RowScales):
+def accumulator(config: KernelConfig):
     """``accumulate(sums, values, s, first, step, k, k_step)``: sums, of sizes and of squares, and the largest
     of the `k` reals of a row from `first` on, `step` apart; elements are `k_step` apart.
     """
@@ -166,7 +176,7 @@ def _build(config: RowScales):
     real, int32, int64 = ptx.types.float64, ptx.types.int32, ptx.types.int64
     WARPS, offset = config.threads // 32, ptx.offset
     shared_pointer, grid_dependency_wait = ptx.shared_pointer, ptx.grid_dependency_wait
-    accumulate, judge, REALS = _accumulator(config), _judge(config), config.dtype_facts.reals_per_element
+    accumulate, judge, REALS = accumulator(config), _judge(config), config.dtype_facts.reals_per_element
 
     @device_function
     def keep(partials, sums, part, row):
