@@ -9,12 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pyblasgpu.gpu.device import known
-from pyblasgpu.types import DTYPES
 from tuning.papers import recorded
 from tuning.papers.atlas import replay
-from tuning.papers.kurzak import TABLE_1, Formulas, counts
-from tuning.papers.kurzak_timed import GUIDELINES
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "docs" / "figures"))
@@ -183,20 +179,6 @@ def kurzak() -> Iterator[str]:
     yield f"{100 * rises[3]:.0f} % between 2048 and 4096 in s"
 
 
-def kurzak_counts() -> Iterator[str]:
-    fermi = known("fermi")
-    printed, misprints = (
-        {x: counts(DTYPES[x], ("nn",), fermi, TABLE_1[x], formulas)["nn"].left for x in DTYPES}
-        for formulas in (Formulas(), Formulas(unbracketed=True, stripes_once=True))
-    )
-    each = list(misprints.values())
-    names = ", ".join(f"{x} {count}" for x, count in printed.items())
-    yield f"as printed {names}; by two misprints {', '.join(map(str, each))}, and {4 * sum(each)} in 16"
-    timed = [*(printed[x] for x in "sdz"), counts(DTYPES["c"], ("nn",), fermi, GUIDELINES["c"])["nn"].left]
-    yield f"The printed formulas leave {min(timed)} to {max(timed)} variants"
-    yield f"Then {min(each)} to {max(each)} variants are left, in 16 versions {4 * sum(each)}"
-
-
 def steinsland() -> Iterator[str]:
     rows = {(row["dtype"], row["layout"]): row for row in study("steinsland")["results"]}
 
@@ -357,7 +339,7 @@ PAGES: dict[str, tuple[Callable[[], Iterator[str]], ...]] = {
         kblas_algorithms,
         kblas_recorded,
     ),
-    "kurzak": (kurzak, kurzak_counts),
+    "kurzak": (kurzak,),
     "steinsland": (steinsland,),
     "matsumoto": (matsumoto, matsumoto_copies, processors),
     "atlas": (atlas, atlas_recorded, li, li_products, li_lu, cache_edge, raster_traffic),

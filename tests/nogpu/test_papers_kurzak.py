@@ -15,14 +15,14 @@ from tuning.papers import kurzak
 from tuning.papers.kurzak import LAYOUTS, TABLE_1, Formulas, count, variants, winner_of_table_2
 
 FERMI = known("fermi")
+PAGE = " ".join((Path(__file__).parents[2] / "docs" / "papers" / "kurzak.md").read_text().split())
 NONE = Guidelines(threads=0, blocks=1, reuse=0.0)
 
 
 def test_without_guidelines_there_are_slightly_more_than_a_million():
     funnel = count(DTYPES["s"], "nn", FERMI, NONE)
     assert 1_000_000 < funnel.left < 1_200_000
-    page = (Path(__file__).parents[2] / "docs" / "papers" / "kurzak.md").read_text()
-    assert f"| {funnel.left:,} on the same description |" in page
+    assert f"| {funnel.left:,} on the same description |" in PAGE
     assert funnel.total == sum(funnel.removed.values()) + funnel.left
 
 
@@ -62,13 +62,15 @@ def test_stripes_that_count_once_explain_figure_5():
         formulas = Formulas(unbracketed=True, stripes_once=True)
         return kurzak.counts(DTYPES[letter], ("nn",), FERMI, guidelines, formulas)["nn"].left
 
-    assert {letter: left(letter, TABLE_1[letter]) for letter in DTYPES} == {
-        "s": 86,
-        "d": 192,
-        "c": 317,
-        "z": 257,
-    }
-    assert left("c", Guidelines(512, 2, 6.0)) == 12
+    each = [left(letter, TABLE_1[letter]) for letter in DTYPES]
+    assert each == [86, 192, 317, 257] and left("c", Guidelines(512, 2, 6.0)) == 12
+    printed = {letter: count(DTYPES[letter], "nn", FERMI, TABLE_1[letter]).left for letter in DTYPES}
+    names = ", ".join(f"{letter} {number}" for letter, number in printed.items())
+    misprints = f"{', '.join(map(str, each))}, and {4 * sum(each)} in 16 versions"
+    assert f"as printed {names}; by two misprints {misprints}" in PAGE
+    kept = [number for number in printed.values() if number]  # and of CGEMM 66 at the reuse of its winner
+    assert f"The printed formulas leave {min(kept)} to {max(kept)} variants" in PAGE
+    assert f"Then {min(each)} to {max(each)} variants are left, in 16 versions {4 * sum(each)}" in PAGE
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
