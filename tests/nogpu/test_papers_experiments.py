@@ -242,8 +242,18 @@ def test_a_script_writes_json_table_and_figure(name, monkeypatch, tmp_path, caps
 
 
 def test_the_three_steps_keep_the_best():
-    run = experiment.Experiment(H100, fake_worker.Compilers(), Inline(lambda: body))
+    asked = []
+
+    def kept(job):
+        asked.append(job)
+        return body(job)
+
+    run = experiment.Experiment(H100, fake_worker.Compilers(), Inline(lambda: kept))
     result = matsumoto.experiment(run, "s", (64, 128), 64, 192, 60)
+    last = [best for job in asked if job.overrides for extents, best in job.problems if extents[0] == 192]
+    assert (
+        np.isinf(last[0]) and np.isfinite(last).sum() >= matsumoto.FINALISTS - 1
+    )  # what is slow is timed less
     rates = [row["tflops"] for row in result["finalists"]]
     assert rates == sorted(rates, reverse=True) and sum(result["outcomes"].values()) == 60
     layouts = [row["layout"] for row in result["finalists"]]

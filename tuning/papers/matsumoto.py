@@ -117,17 +117,23 @@ def experiment(
 def _second_step(
     run: Experiment, letter: str, finalists: Sequence[Measured], sizes: Sequence[Extents]
 ) -> Rows:
-    """Rows of Table 2: the finalists, and kernels on packed operands in turn with them."""
+    """Rows of Table 2: the finalists, and kernels on packed operands in turn with them.
+
+    A finalist that is far behind the best at a size is timed there once or twice. Those that no time is left
+    for have the rates that are known.
+    """
     packs = packed(letter, run.device)
     rows: Rows = []
-    for finalist, pack in itertools.zip_longest(finalists, packs):
-        if finalist is not None:
-            each = run.timed(STEM, LAYOUT, finalist.config, sizes, verify=False)
-            rows += [_row(each, run.device)] if each.rates else []
+    waiting = {each.config: each for each in finalists}
+    for each, pack in itertools.zip_longest(run.times(STEM, LAYOUT, list(waiting), sizes), packs):
+        if each is not None:
+            before = waiting.pop(each.config)
+            rows.append(_row(each if each.rates else before, run.device))
         if pack is not None and (run.is_over or run.compiled(pack[0], [pack[1]])):
             each = _of_packed(run, letter, pack, sizes)
             rows += [_row(each, run.device)] if each.rates else []
-    return rows
+    known = [run.timed(STEM, LAYOUT, config, sizes, verify=False) for config in waiting]
+    return rows + [_row(each, run.device) for each in known if each.rates]
 
 
 def _finalists(timed: list[Measured], sizes: Sequence[Extents]) -> list[Measured]:
