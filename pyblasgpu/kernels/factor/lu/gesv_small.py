@@ -43,7 +43,12 @@ class GesvSmall(GetrfSmall):
 
     STEM: ClassVar[str] = STEM
     WIDTHS: ClassVar[tuple[int, ...]] = (8, 16, 32)
-    MOST_BLOCKS: ClassVar[dict[int, int]] = {8: 14, 16: 11, 32: 8, 64: 6, 128: 4}
+    PAIRED: ClassVar[tuple[int, int]] = (0, 0)
+    MOST_BLOCKS: ClassVar[dict[tuple[str, int], int]] = {
+        ("s", 8): 14, ("d", 8): 11, ("c", 8): 11, ("z", 8): 8,
+        ("s", 16): 11, ("d", 16): 8, ("c", 16): 8, ("z", 16): 6,
+        ("s", 32): 8, ("d", 32): 6, ("c", 32): 6, ("z", 32): 4,
+    }  # fmt: skip
 
     def shares(self, columns: int) -> int:
         """Groups of lanes that share the right-hand sides of a matrix, each with factors of its own."""
