@@ -42,10 +42,8 @@ class GesvSmall(GetrfSmall):
     """Config of one `gesv_small` kernel; its attributes are those of `GetrfSmall`."""
 
     STEM: ClassVar[str] = STEM
-    WIDTHS: ClassVar[tuple[int, ...]] = (8, 16, 32)
     PAIRED: ClassVar[tuple[int, int]] = (0, 0)
     MOST_BLOCKS: ClassVar[dict[tuple[str, int], int]] = {
-        ("s", 8): 14, ("d", 8): 11, ("c", 8): 11, ("z", 8): 8,
         ("s", 16): 11, ("d", 16): 8, ("c", 16): 8, ("z", 16): 6,
         ("s", 32): 8, ("d", 32): 6, ("c", 32): 6, ("z", 32): 4,
     }  # fmt: skip
