@@ -15,7 +15,6 @@ from pyblasgpu.errors import ConfigError
 from pyblasgpu.gpu.build.compile import compile_here
 from pyblasgpu.gpu.build.translate import to_ptx
 from pyblasgpu.gpu.device import known, stand_in
-from pyblasgpu.kernels.gemm.form import Form
 from pyblasgpu.kernels.gemm.wgmma import guarded, pack_halves, product
 from pyblasgpu.kernels.gemm.wgmma.config import GemmWgmma
 from pyblasgpu.kernels.gemm.wgmma.guarded import GemmGuarded
@@ -146,7 +145,7 @@ def test_a_warpgroup_keeps_all_sums_in_registers(fields):
 
 @chosen_kernels.NEEDS_COMPILER
 def test_the_others_keep_everything_in_registers():
-    for source in (pack_halves.source(PackHalves()), guarded.source(GemmGuarded(dtype="s"), Form.TRIANGLE)):
+    for source in (pack_halves.source(PackHalves()), guarded.source(GemmGuarded(dtype="s"))):
         report = compile_here(source, CC).resources
         assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
 

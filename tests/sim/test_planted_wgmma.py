@@ -135,12 +135,12 @@ DEFECTS = [
     (EPILOGUE, "(rows <= 8) |", "(rows <= 0) |", multiplied(m=69, n=16, k=64)),
     (EPILOGUE, "(cols <= LAST_COL) |", "(cols <= 0) |", multiplied(m=64, n=23, k=64)),
     # triangles of C
-    (EPILOGUE, " & in_region(row, col, shift, options)", "", TRIANGLE),
+    (EPILOGUE, " & in_region(row >> pairs(options), col, shift, options)", "", TRIANGLE),
     (EPILOGUE, " | crosses", "", TRIANGLE),
     (EPILOGUE, "contains_tile(9, config.BLK_N - 6, True)", "contains_tile(1, 1, True)", TRIANGLE),
     (TILES, "if options & TRIANGLE:", "if False:", TRIANGLE),
-    (TILES, "is_met(row - col0, options) & (row < m)", "is_met(col0 - row, options) & (row < m)", TRIANGLE),
-    (PRODUCT, "row - col\n", "col - row\n", TRIANGLE),
+    (TILES, "is_met((row >> pairs(options)) - col0", "is_met(col0 - (row >> pairs(options))", TRIANGLE),
+    (PRODUCT, "shift = (row >> pairs(options)) - col", "shift = col - (row >> pairs(options))", TRIANGLE),
     # blocks of a cluster
     (RING, "2**config.cluster - 1", "1", CLUSTER),
     (PRODUCT, "part = int32(rank_of() * PART)", "part = int32(0)", CLUSTER),

@@ -12,7 +12,6 @@ from typing import Any
 from ...dispatch.tensor import TensorProduct
 from ...gpu.device import current
 from ...kernels.gemm.form import relative_conjugation
-from ...kernels.gemm.wgmma.guarded import form_of
 from ...kernels.registry import family_of
 from ...operands import Operand
 from ...types import Region
@@ -140,5 +139,5 @@ def emit_guarded(
         return c.rows, c.cols, a.cols, options, *counts, *steps
 
     operands = *(x.all_flags(c.batch) for x in images), a, b, c
-    kernel = family_of(config.STEM).source(config, form_of(config, region), conj)
+    kernel = family_of(config.STEM).source(config, conj)
     launches.emit(kernel, config.grid(c.rows, c.cols, region), operands, integers, (alpha, beta))

@@ -15,18 +15,15 @@ from typing import Any, ClassVar, Self
 from ....errors import require
 from ....gpu.backend import cuda, device_function, ptx
 from ....gpu.build.compile import KernelSource
-from ....types import Region
 from ...common.parameters import parameters
 from ...common.tile_scheduler import tile_origins
-from ..form import Form
 from ..mainloop import build as build_ordinary
 from ..simt import GemmSimt, product_of
 from .triangular_factor import diagonal_adder, flags_of_triangle, k_of_triangle
 
-__all__ = ["STEM", "GemmGuarded", "form_of", "plain_sources", "source"]
+__all__ = ["STEM", "GemmGuarded", "plain_sources", "source"]
 
 STEM = "gemm_guarded"
-REAL_FORMS = Form.ALL, Form.TRIANGLE
 PARAMETERS = parameters(
     "int32 pointer: flags_a, flags_b, further_a, further_b",
     "pointer: a, b, c",
@@ -107,9 +104,8 @@ class GemmGuarded(GemmSimt):
         return replace(self, trans_a=trans_a, trans_b=trans_b, PANEL=panel, **loads)
 
 
-def source(config: GemmGuarded, form: Form = Form.ALL, conj: bool = False) -> KernelSource:
-    """The kernel of `config` that computes all of C or a triangle, a complex one either; with `conj` B is
-    conjugated.
+def source(config: GemmGuarded, conj: bool = False) -> KernelSource:
+    """The kernel of `config` that computes all of C or a triangle; with `conj` B is conjugated.
 
     Kernel parameters
     -----------------
@@ -129,32 +125,25 @@ def source(config: GemmGuarded, form: Form = Form.ALL, conj: bool = False) -> Ke
 
     Grid: x ``config.grid(m, n, region)``, z the batch.
     """
-    build, flags = partial(_build, config, form.triangular, conj), (("form", form), ("conj", conj))
-    return KernelSource.of(config, PARAMETERS, build, flags=flags)
-
-
-def form_of(config: GemmGuarded, region: Region) -> Form:
-    """Return the form of the kernel that computes `region`."""
-    return Form.EITHER if config.dtype_facts.is_complex else Form.of(region)
+    return KernelSource.of(config, PARAMETERS, partial(_build, config, conj), flags=(("conj", conj),))
 
 
 def plain_sources(config: GemmGuarded) -> Iterator[KernelSource]:
     """All kernels of a Config, with operands of either layout."""
-    is_complex = config.dtype_facts.is_complex
-    forms, conjs = ((Form.EITHER,), (False, True)) if is_complex else (REAL_FORMS, (False,))
-    for trans_a, trans_b, form, conj in pairs((False, True), (False, True), forms, conjs):
-        yield source(config.specialize(trans_a, trans_b, config.PANEL), form, conj)
+    conjs = (False, True) if config.dtype_facts.is_complex else (False,)
+    for trans_a, trans_b, conj in pairs((False, True), (False, True), conjs):
+        yield source(config.specialize(trans_a, trans_b, config.PANEL), conj)
 
 
-def _build(config: GemmGuarded, triangular: bool | None, conj: bool):
+def _build(config: GemmGuarded, conj: bool):
     int32, int64, quotient, offset = ptx.types.int32, ptx.types.int64, ptx.quotient, ptx.offset
     BLK_M, BLK_N, PANEL_M, PANEL_N = config.BLK_M, config.BLK_N, config.panel_rows, config.PANEL
-    THREADS, tile_origin = config.threads, tile_origins(BLK_M, BLK_N, triangular)
+    THREADS, tile_origin = config.threads, tile_origins(BLK_M, BLK_N, None)
     TRANS_A, TRANS_B, REALS = config.trans_a, config.trans_b, config.dtype_facts.reals_per_element
     product = product_of(config, False, conj)
-    multiply = device_function(build_ordinary(config, product, triangular, waits=False))
+    multiply = device_function(build_ordinary(config, product, None, waits=False))
     grid_dependency_wait = ptx.grid_dependency_wait
-    TRIANGULAR_FACTORS = not (triangular or config.dtype_facts.is_complex)
+    TRIANGULAR_FACTORS = not config.dtype_facts.is_complex
     flags_of, k_of, add_diagonal = flags_of_triangle(), k_of_triangle(config), diagonal_adder(config)
 
     @device_function
