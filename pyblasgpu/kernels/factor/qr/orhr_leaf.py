@@ -38,8 +38,9 @@ UNROLL = 4  # columns of a thread at a time
 DEPARTURE = 1 / 16  # of R2 from the identity: the largest sum of squares
 #: Columns with a smaller norm have squares that lose digits; by bytes of a real.
 SMALL = {4: 2.0**-50, 8: 2.0**-480}
-#: A factor tau is at most 2, for a column with nothing below its diagonal; by bytes of a real.
-MOST_TAU = {4: 2 - 2.0**-19, 8: 2 - 2.0**-48}
+#: A factor tau is at most 2, for a column with nothing below its diagonal. Q has lost digits of what is below
+#: that of nearer ones. By bytes of a real.
+MOST_TAU = {4: 2 - 2.0**-16, 8: 2 - 2.0**-44}
 
 
 @dataclass(frozen=True)
