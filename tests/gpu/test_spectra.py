@@ -152,7 +152,7 @@ def test_stacks_of_larger_matrices(letter, shape, kind):
 
 def test_stacks_beyond_the_kernels():
     """They are divided one after the other."""
-    a = hermitian("random", "d", 2, 1100)
+    a = hermitian("random", "z", 2, 1100)
     w, v = map(host, linalg.eigh(cupy.asarray(a)))
     check_eigen(a, w, v)
     check_eigen(a, host(linalg.eigvalsh(cupy.asarray(a))))

@@ -30,7 +30,8 @@ LEAF = 32  # the largest order of a leaf
 
 def max_order(dtype: Dtype, device: Device) -> int:
     """Return the largest order of matrices of a dtype for which there is a kernel on a device."""
-    order: int = select(sytrd.STEM, dtype, "", (), device).config.ORDER
+    pairs = select(tridiagonal_merge.STEM, real_dtype(dtype), "", (), device).config.on(device)
+    order: int = min(select(sytrd.STEM, dtype, "", (), device).config.ORDER, pairs.ORDER)
     return order
 
 

@@ -36,10 +36,7 @@ PARAMETERS = parameters(
     "int64: a_rs, a_cs, w_step, v_rs, v_cs, stride_a, stride_w, stride_v, stride_info",
 )
 SWEEPS = 40  # at most; ten are many
-#: Threads of a block and of a matrix at most, by the place of the order in `ORDERS`.
-THREADS = ((64, WARP), (256, 256), (512, 512))
-#: Orders of the kernels, by bytes of an element.
-ORDERS = {4: (32, 64, 128), 8: (32, 64, 128), 16: (32, 64, 96)}
+SMALL = 64  # threads of a block whose matrices have a warp each at most
 #: Threads that a multiprocessor is to hold, by bytes of an element: what registers allow without spills, of
 #: the kernel whose matrices are of a warp, and of others.
 RESIDENT_THREADS = {4: (768, 1024), 8: (768, 768), 16: (512, 512)}
@@ -61,9 +58,9 @@ class JacobiEigh(BlockConfig):
         The largest order of a matrix, even.
     """
 
-    DIM: int = 512
-    TEAM: int = 512
-    ORDER: int = 128
+    DIM: int = 256
+    TEAM: int = 256
+    ORDER: int = 64
 
     STEM: ClassVar[str] = STEM
 
@@ -113,15 +110,9 @@ class JacobiEigh(BlockConfig):
 
     @property
     def variants(self) -> tuple[Self, ...]:
-        orders = ORDERS[self.dtype_facts.itemsize]
-        smaller = [order for order in orders[:-1] if order < self.ORDER]
-        return (
-            *(
-                replace(self, DIM=dim, TEAM=team, ORDER=order)
-                for order, (dim, team) in zip(smaller, THREADS, strict=False)
-            ),
-            self,
-        )
+        if self.ORDER <= WARP:
+            return (self,)
+        return replace(self, DIM=SMALL, TEAM=WARP, ORDER=WARP), self
 
     def fitting(self, shared_per_block: int) -> Self:
         """The Config for a device whose blocks have `shared_per_block` bytes of shared memory."""

@@ -33,7 +33,7 @@ PARAMETERS = parameters(
     "int32: n, ld, leaf, padded, conj",
     "int64: a_rs, a_cs, stride_a, stride_work, stride_tau, stride_sums, stride_d, stride_leaves, stride_info",
 )
-ORDER = 1024  # the largest order
+ORDER = 2048  # the largest order, of complex128 half of it
 MOST_BLOCKS, MANY = 16, 132  # blocks of a cluster on a Hopper device of as many multiprocessors
 GROUPS = 2 * WARP  # rows of a block at least
 
@@ -85,7 +85,7 @@ class Sytrd(BlockConfig):
 
     def on(self, device: Device) -> Self:
         """The Config for a device."""
-        return self if device.cc >= (9, 0) else replace(self, HAS_CLUSTERS=False)
+        return replace(self, HAS_CLUSTERS=self.HAS_CLUSTERS and device.cc >= (9, 0))
 
     def leading_dimension(self, order: int) -> int:
         """Elements from column to column of the matrix at work: whole groups of rows."""

@@ -37,7 +37,7 @@ PARAMETERS = parameters(
 WANTS_VECTORS, IS_LAST = 1, 4
 TEAM = 4  # threads of a zero or a vector
 SHARE = 64  # zeros of a block
-SMALL = 256  # the largest order of the kernel that more blocks of a multiprocessor have room for
+SMALLER = 256, 1024  # orders of kernels of which a multiprocessor has room for more blocks
 ARRAYS = 9  # of reals in shared memory, of the order of a pair
 STATE = 9  # reals in memory for each eigenvalue of a pair
 
@@ -75,11 +75,13 @@ class TridiagonalMerge(BlockConfig):
 
     @property
     def variants(self) -> tuple[Self, ...]:
-        return (self,) if self.ORDER <= SMALL else (replace(self, ORDER=SMALL), self)
+        return (*(replace(self, ORDER=order) for order in SMALLER if order < self.ORDER), self)
 
     def on(self, device: Device) -> Self:
-        """The Config for a device."""
-        return self if device.cc >= (9, 0) else replace(self, HAS_CLUSTERS=False)
+        """The Config for a device, of the largest order that its shared memory has room for."""
+        has_clusters = self.HAS_CLUSTERS and device.cc >= (9, 0)
+        fitting = [each for each in self.variants if each.shared_bytes <= device.shared_per_block]
+        return replace(fitting[-1], HAS_CLUSTERS=has_clusters)
 
     def specialize(self, size: int) -> Self:
         """The Config for pairs of this order."""
