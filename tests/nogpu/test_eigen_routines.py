@@ -9,7 +9,7 @@ from fake_kernels import install, operand
 from qr_cases import matrix_of
 
 from pyblasgpu.gpu.device import known
-from pyblasgpu.routines.lapack import eigh_batched, eigh_jacobi, svd_batched
+from pyblasgpu.routines.lapack import eigh_batched, eigh_divided, eigh_jacobi, svd_batched
 from pyblasgpu.types import DTYPES, Uplo
 
 
@@ -68,6 +68,16 @@ def test_some_vectors_take_less(kernels, letter, order):
         for each in (kernels.launches[:launched], kernels.launches[launched:])
     ]
     assert blocks[1] < blocks[0]
+
+
+def test_large_batches_go_in_parts(kernels, monkeypatch):
+    """So that they take no more scratch."""
+    monkeypatch.setattr(eigh_divided, "SCRATCH", 0)
+    a = hermitian("random", "c", 2, 70)[np.arange(300) % 2]
+    w, v, _ = eigh(a)
+    assert [name for name, *_ in kernels.launches].count("sytrd") == 3
+    check_eigen(a[[0, 299]], w[[0, 299]], v[[0, 299]])
+    np.testing.assert_array_equal(w, w[np.arange(300) % 2])
 
 
 def test_large_batches_are_one_launch(kernels):

@@ -26,6 +26,8 @@ from .laswp import words
 __all__ = ["emit", "max_order"]
 
 LEAF = 32  # the largest order of a leaf
+SCRATCH = 1 << 30  # bytes of scratch for matrices that go together, where they are more than fill the device
+SQUARES = 6  # matrices of scratch for each, about
 
 
 def max_order(dtype: Dtype, device: Device) -> int:
@@ -77,17 +79,28 @@ class _Tridiagonal(NamedTuple):
 
 def emit(launches: LaunchList, w: Operand, info: Operand, v: Operand, a: Operand, vectors: Vectors) -> None:
     """Emit the whole call; the lower triangle of A is read. See `eigh_batched`."""
-    tree, real = _Tree.of(a.rows), real_dtype(launches.dtype)
+    tree = _Tree.of(a.rows)
     first, end = (0, a.rows) if isinstance(vectors, bool) else vectors
     v = v.block(0, first, a.rows, end - first) if vectors else v
-    with launches.temporary():
-        t = _emit_reduction(launches, tree, info, a)
-        if vectors and a.dtype.is_complex:
-            emit_scale(launches, 0.0, v, zero=True)
-        with launches.computing_in(real):
-            _emit_tree(launches, tree, t, _real_parts(w), _real_parts(v) if vectors else None, first)
-        if vectors and a.rows > 1:
-            _emit_back(launches, t, v)
+    count = max(SCRATCH // (SQUARES * tree.padded**2 * a.dtype.itemsize), current(launches.device).sm_count)
+    for z in range(0, a.batch, count):
+        w_z, info_z, v_z, a_z = (each.matrices(z, min(count, a.batch - z)) for each in (w, info, v, a))
+        with launches.temporary():
+            _emit_part(launches, tree, w_z, info_z, v_z, a_z, first if vectors else None)
+
+
+def _emit_part(
+    launches: LaunchList, tree: _Tree, w: Operand, info: Operand, v: Operand, a: Operand, first: int | None
+) -> None:
+    """Emit the call for some matrices; vectors from the `first` one on, as many as V has columns, or None."""
+    has_vectors = first is not None
+    t = _emit_reduction(launches, tree, info, a)
+    if has_vectors and a.dtype.is_complex:
+        emit_scale(launches, 0.0, v, zero=True)
+    with launches.computing_in(real_dtype(a.dtype)):
+        _emit_tree(launches, tree, t, _real_parts(w), _real_parts(v) if has_vectors else None, first or 0)
+    if has_vectors and a.rows > 1:
+        _emit_back(launches, t, v)
 
 
 def _stack(launches: LaunchList, size: int, batch: int) -> Operand:
