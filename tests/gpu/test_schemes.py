@@ -1,5 +1,5 @@
-"""Blocking schemes of the papers on a device: operands that bypass shared memory, one element a thread, and
-packed operands in every layout.
+"""Blocking schemes of the papers on a device: operands that bypass shared memory, one element a thread,
+packed operands in every layout, and factors by pairs of blocks.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from pyblasgpu.gpu.device import current, known
 from pyblasgpu.kernels.copy.packing import CBL, RBL, ROW
 from pyblasgpu.kernels.gemm.simt import STEM
 from pyblasgpu.types import DTYPES
-from tuning.papers import kurzak_timed, steinsland
+from tuning.papers import kurzak_timed, plasma, steinsland
 from tuning.papers.kurzak import variants
 
 from .running import exact_by
@@ -42,3 +42,11 @@ def test_every_packing_of_each_operand(scheme, letter):
     config = steinsland.candidates(scheme, letter, "nt", current())[0]
     for pair in itertools.product((ROW, CBL, RBL), repeat=2):
         exact_by(STEM, DTYPES[letter], [config.packed_as(*pair)])
+
+
+@pytest.mark.parametrize(
+    "routine, nb, ib", [("potrf", 64, plasma.NONE), ("getrf", 64, 16), ("geqrf", 64, 16)]
+)
+def test_factors_by_a_pair_of_plasma(routine, nb, ib):
+    """It raises where they are wrong."""
+    assert plasma.factor_rate(routine, "d", 300, 300, plasma.ROUTINES[routine].overrides("d", nb, ib)) > 0
