@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import warnings
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -145,6 +146,17 @@ def test_fma_rounds_once(dtype, step):
     assert sim.fma(x, x, z) == dtype(step) ** 2
     assert sim.fma(x, x, z).dtype == dtype
     assert np.isinf(sim.fma(dtype(np.inf), x, z)) and np.isnan(sim.fma(x, dtype(np.nan), z))
+
+
+def test_fma_of_doubles_is_the_nearest_of_the_exact_sum():
+    """Where sums nearly cancel, are halfway between doubles, or differ much in size."""
+    random, shares = np.random.default_rng(3), [0, 1, 2.0**-52, 1 - 2.0**-53, 2.0**-53, 2.0**54, 2.0**-106]
+    for _ in range(2000):
+        x, y, other = random.choice([1 + random.random(), 1 + 2.0**-26, 1 - 2.0**-53, 3.0], 3)
+        x, y, z = x * 2.0 ** random.integers(-60, 60), -y, other * 2.0 ** random.integers(-60, 60)
+        z = random.choice([z, *(-x * y * share for share in shares)])
+        exact = Fraction(x) * Fraction(y) + Fraction(z)
+        assert sim.fma(x, y, z) == float(exact), (x, y, z)
 
 
 def test_fma_of_doubles_at_the_edges_of_the_range():

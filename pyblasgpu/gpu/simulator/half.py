@@ -18,24 +18,39 @@ __all__ = [
 ]
 
 
+#: A word as FP16 numbers, as a float32 and as an integer, and a float32: NumPy takes long to make scalars.
+_HALVES = np.zeros(2, np.float16)
+_WORD, _BITS, _WIDE = _HALVES.view(np.float32), _HALVES.view(np.uint32), np.zeros(1, np.float32)
+_FLOAT32 = np.dtype(np.float32)
+
+
 def half_pair(x, y):
     """A word of two FP16 numbers, `x` in its lower half, as the bits of a float32."""
-    return _pair(_bits(np.float16(_single(x))), _bits(np.float16(_single(y))))
+    _check(x)
+    _check(y)
+    _HALVES[0], _HALVES[1] = x, y
+    return _WORD[0]
 
 
 def lower_half(pair):
     """The first number of a `half_pair`, as a float32."""
-    return np.float32(np.uint16(_bits(_single(pair)) & 0xFFFF).view(np.float16))
+    _check(pair)
+    _WORD[0] = pair
+    _WIDE[0] = _HALVES[0]
+    return _WIDE[0]
 
 
 def upper_half(pair):
     """The second number of a `half_pair`, as a float32."""
-    return np.float32(np.uint16(_bits(_single(pair)) >> 16).view(np.float16))
+    _check(pair)
+    _WORD[0] = pair
+    _WIDE[0] = _HALVES[1]
+    return _WIDE[0]
 
 
 def bfloat_pair(x, y):
     """A word of two BF16 numbers, `x` in its lower half, as the bits of a float32."""
-    return _pair(_bfloat(_bits(_single(x))), _bfloat(_bits(_single(y))))
+    return _float(_bfloat(_bits(x)) | _bfloat(_bits(y)) << 16)
 
 
 def _bfloat(bits: int) -> int:
@@ -47,25 +62,28 @@ def _bfloat(bits: int) -> int:
 
 def lower_bfloat(pair):
     """The first number of a `bfloat_pair`, as a float32."""
-    return np.uint32(_bits(_single(pair)) << 16 & 0xFFFFFFFF).view(np.float32)
+    return _float(_bits(pair) << 16 & 0xFFFFFFFF)
 
 
 def upper_bfloat(pair):
     """The second number of a `bfloat_pair`, as a float32."""
-    return np.uint32(_bits(_single(pair)) & 0xFFFF0000).view(np.float32)
+    return _float(_bits(pair) & 0xFFFF0000)
 
 
 def _bits(x) -> int:
-    return int.from_bytes(x.tobytes(), "little")
+    _check(x)
+    _WORD[0] = x
+    return _BITS.item(0)
 
 
-def _pair(lower: int, upper: int):
-    return np.uint32(upper << 16 | lower).view(np.float32)
+def _float(bits: int):
+    _BITS[0] = bits
+    return _WORD[0]
 
 
 def exponent(x) -> int:
     """The largest e with 2^e <= |x|; -127 of zero and of subnormal numbers, 128 of what is not finite."""
-    return (_bits(_single(x)) >> 23 & 255) - 127
+    return (_bits(x) >> 23 & 255) - 127
 
 
 def power_of_two(e: int):
@@ -75,7 +93,6 @@ def power_of_two(e: int):
     return np.float32(2.0**e)
 
 
-def _single(x):
-    if x.dtype != np.float32:
+def _check(x) -> None:
+    if x.dtype is not _FLOAT32 and x.dtype != _FLOAT32:
         raise TypeError(f"{x.dtype} where a float32 is needed")
-    return x

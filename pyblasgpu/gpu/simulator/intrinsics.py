@@ -6,8 +6,6 @@ Every name means what it means there; a kernel file does not notice which of the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from fractions import Fraction
-from math import frexp, isfinite, ldexp
 from types import SimpleNamespace
 
 import numpy as np
@@ -22,6 +20,7 @@ from . import warp_reduce as _warp_reduce
 from . import warpgroup_mma as _warpgroup_mma
 from .block import current_thread
 from .bulk_copy import *  # noqa: F403
+from .fused import fused
 from .half import *  # noqa: F403
 from .launch import Integer, cuda, launch
 from .memory import Pointer, SimulatorError, adopt, allocate, release, resolve, view
@@ -91,6 +90,7 @@ types = SimpleNamespace(
     float64=np.float64,
 )
 REALS = {"float32": types.float32, "float64": types.float64}
+_LARGEST = types.int32.highest
 
 
 def pointer_type(real: str):
@@ -111,7 +111,7 @@ def load_shared(width: int, count: int = 1, step: int = 0):
 
     def load(local, i, pointer, j):
         for v in range(count):
-            local.write(i + v * width, pointer.read(j + v * step, width, width), width)
+            local.load(i + v * width, pointer, j + v * step, width)
 
     return load
 
@@ -129,7 +129,10 @@ def load_global(width: int, read_only: bool):
     """``load(local, i, pointer, j, ok)``: an aligned vector of `width` reals where `ok`, zeros elsewhere."""
 
     def load(local, i, pointer, j, ok):
-        local.write(i, pointer.read(j, width, width) if ok else 0, width)
+        if ok:
+            local.load(i, pointer, j, width)
+        else:
+            local.write(i, 0, width)
 
     return load
 
@@ -256,22 +259,7 @@ def fma(x, y, z):
     dtype, x, y, z = x.dtype, float(x), float(y), float(z)
     if dtype == np.float32:
         return np.float32(x * y + z)
-    product = x * y
-    if not _is_exact(x, y, product) and isfinite(x) and isfinite(y) and isfinite(z):
-        exact = Fraction(x) * Fraction(y) + Fraction(z)
-        if exact and abs(exact) <= LARGEST:
-            return np.float64(float(exact))
-    return np.float64(product + z)
-
-
-LARGEST = Fraction(float(np.finfo(np.float64).max))
-
-
-def _is_exact(x: float, y: float, product: float) -> bool:
-    """Whether `product` is x * y for certain: short significands, and far from under- and overflow."""
-    if not 1e-150 < abs(product) < 1e150:
-        return x == 0 or y == 0
-    return all(float.is_integer(ldexp(frexp(factor)[0], 26)) for factor in (x, y))
+    return np.float64(fused(x, y, z))
 
 
 def select(ok: bool, x, y):
@@ -303,6 +291,8 @@ def has_wide_mma() -> bool:
 
 def quotient(x: int, y: int) -> int:
     """``x // y`` of int32 that are not negative."""
+    if type(x) is int and type(y) is int and 0 <= x <= _LARGEST and 0 < y <= _LARGEST:
+        return x // y
     x, y = types.int32(x), types.int32(y)
     if x < 0 or y <= 0:
         raise SimulatorError(f"quotient of {x} and {y}")

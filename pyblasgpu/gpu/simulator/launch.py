@@ -31,8 +31,9 @@ class Integer:
         self.lowest, self.highest = int(np.iinfo(name).min), int(np.iinfo(name).max)
 
     def __call__(self, value) -> int:
-        if type(value) is not int:
-            value = int(value)
+        if type(value) is int and self.lowest <= value <= self.highest:
+            return value
+        value = int(value)
         if not self.lowest <= value <= self.highest:
             raise OverflowError(f"{value} does not fit {self.dtype}")
         return value

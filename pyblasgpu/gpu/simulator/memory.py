@@ -213,6 +213,22 @@ class Pointer:
             self.log.writes.append((_running().index, at, count))
         self.array[at:end] = values
 
+    def load(self, i: int, source: Pointer, j: int, count: int) -> None:
+        """``self.write(i, source.read(j, count, count), count)``, which is called where that is wrong."""
+        to, at = self.start + i, source.start + j
+        fits = 0 <= to <= self.size - count and 0 <= at <= source.size - count
+        if not fits or (source.phase + at) % count or self.dtype is not source.dtype:
+            self.write(i, source.read(j, count, count), count)
+            return
+        if source.log is not None:
+            source.log.reads.append((_running().index, at, count))
+        if self.log is not None:
+            self.log.writes.append((_running().index, to, count))
+        if count == 1:
+            self.array[to] = source.array[at]
+        else:
+            self.array[to : to + count] = source.array[at : at + count]
+
     def __getitem__(self, i: int):
         at = self.start + i
         if not 0 <= at < self.size:
@@ -223,7 +239,8 @@ class Pointer:
 
     def __setitem__(self, i: int, value) -> None:
         at = self.start + i
-        if not 0 <= at < self.size or getattr(value, "dtype", None) is not self.dtype:
+        dtype = getattr(value, "dtype", None)
+        if not 0 <= at < self.size or (dtype is not self.dtype and dtype is not None):
             self.write(i, value)  # which says what is wrong
             return
         if self.log is not None:

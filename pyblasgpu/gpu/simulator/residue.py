@@ -55,4 +55,9 @@ def byte_as_fraction(word: int, i: int):
 def _bits(x) -> int:
     if x.dtype != np.float64:
         raise TypeError(f"{x.dtype} where a float64 is needed")
-    return int.from_bytes(x.tobytes(), "little")
+    _NUMBER[0] = x
+    return _BITS.item(0)
+
+
+_NUMBER = np.zeros(1)
+_BITS = _NUMBER.view(np.uint64)  # NumPy takes long to make scalars
