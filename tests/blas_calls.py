@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg.blas
+from agreement import assert_agree
 from reference_blas import default_count, expected, length, stem_of
 
 from pyblasgpu import blas
@@ -368,7 +369,7 @@ def check_reference(name: str, given: dict[str, Any]) -> None:
     results = results if isinstance(results, tuple) else (results,)
     for result, wanted in zip(results, expected(name, **given), strict=True):
         tolerance = 4e-7 if name.endswith("nrm2") else 0
-        np.testing.assert_allclose(result, wanted, rtol=tolerance, err_msg=f"{name} of {given}")
+        assert_agree(result, wanted, lambda: f"{name} of {given}", rtol=tolerance)
         assert np.shape(result) == np.shape(wanted), f"{name} of {given}"
         assert np.ndim(wanted) == 0 or result.dtype == wanted.dtype, f"{name} of {given}"
 
@@ -399,22 +400,25 @@ def check(
     arguments = {key: put(value) if isinstance(value, np.ndarray) else value for key, value in given.items()}
     results = getattr(blas, name)(**arguments)
     results = results if isinstance(results, tuple) else (results,)
-    what = f"{name} of {given}"
+
+    def what() -> str:
+        return f"{name} of {given}"
+
     dtypes = {each.dtype for each in given.values() if isinstance(each, np.ndarray)}
     for result, wanted in zip(results, expected(name, **given), strict=True):
         tolerance = 4e-7 if name.endswith("nrm2") else 0  # of all others the results are exact
-        np.testing.assert_allclose(host(result), wanted, rtol=tolerance, err_msg=what)
-        assert np.shape(host(result)) == np.shape(wanted), what
-        assert np.ndim(wanted) == 0 or {host(result).dtype} == dtypes, what
-        assert not isinstance(result, np.ndarray) or result.flags.f_contiguous, f"{what}: not by columns"
+        assert_agree(host(result), wanted, what, rtol=tolerance)
+        assert np.shape(host(result)) == np.shape(wanted), what()
+        assert np.ndim(wanted) == 0 or {host(result).dtype} == dtypes, what()
+        assert not isinstance(result, np.ndarray) or result.flags.f_contiguous, f"{what()}: not by columns"
     parameters = parameters_of(name)
     for key, value in given.items():
         if isinstance(value, np.ndarray):
             is_kept = not any(_is_same(arguments[key], result) for result in results)
             overwrite = parameters.get(f"overwrite_{key}")
-            assert is_kept or overwrite is None or given.get(overwrite.name), f"{what}: wrote {key}"
+            assert is_kept or overwrite is None or given.get(overwrite.name), f"{what()}: wrote {key}"
             is_scratch = key in "xy" and "overwrite_a" in parameters  # of SciPy's GER alone, and no result
             if overwrite and given.get(overwrite.name) and _is_ready(arguments[key]) and not is_scratch:
-                assert not is_kept, f"{what}: {key} not written"
+                assert not is_kept, f"{what()}: {key} not written"
             if is_kept:
-                np.testing.assert_array_equal(host(arguments[key]), value, err_msg=what)
+                assert_agree(host(arguments[key]), value, what)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from agreement import assert_agree
 from walk import profile
 
 __all__ = ["close", "entered", "outcome", "same_outcome"]
@@ -34,7 +35,7 @@ def close(one: Any, other: Any, given: Any) -> None:
     if isinstance(one, np.ndarray) and one.size > 1:
         assert one.strides == other.strides, given
     eps = np.finfo(one.dtype).eps if np.result_type(one).kind in "fc" and hasattr(one, "dtype") else 1e-15
-    np.testing.assert_allclose(one, other, rtol=200 * eps, atol=200 * eps, err_msg=str(given))
+    assert_agree(one, other, given.__str__, rtol=200 * eps, atol=200 * eps)
 
 
 def entered(call: Any) -> tuple[set[str], int]:

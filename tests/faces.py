@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Literal
 
 import numpy as np
+from agreement import assert_agree
 from blas_calls import placed
 from routine_cases import Case
 
@@ -43,8 +44,8 @@ def check(cases: Iterable[Case], face: Callable[[Case, int], Pairs]) -> None:
             if case.row.group == "lapack" and np.result_type(wanted).kind in "fc" and np.size(wanted):
                 scale = np.nanmax(np.abs(wanted), initial=0)
                 atol = 100 * np.finfo(np.result_type(wanted)).eps * max(1, scale)
-            np.testing.assert_allclose(result, wanted, rtol=rtol, atol=atol, err_msg=str(case))
-            assert np.shape(result) == np.shape(wanted), str(case)
+            assert_agree(result, wanted, case.__str__, rtol=rtol, atol=atol)
+            assert np.shape(result) == np.shape(wanted), case
             compared += 1
     assert compared
 
