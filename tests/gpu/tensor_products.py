@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import current
 from pyblasgpu.testing.cases import GemmCase
 from pyblasgpu.testing.error_bounds import rank_k_error
@@ -95,7 +94,7 @@ def check_wide_triangle(dtype: Dtype, n: int = 900) -> None:
     assert rank_k_error([(1, a, a.T)], 0, None, out.get(), Uplo.LOWER) <= 1
 
 
-def check_kept_factor(dtype: Dtype, uplo: Uplo, ahead: int, n: int = 1100) -> None:
+def check_kept_factor(dtype: Dtype, uplo: Uplo, n: int = 1100) -> None:
     """A graded matrix within the bound; a row without a pivot is found, whatever its size."""
     rng = np.random.default_rng(n)
     a = rng.standard_normal((n, n)) + (1j * rng.standard_normal((n, n)) if dtype.is_complex else 0)
@@ -113,7 +112,6 @@ def check_kept_factor(dtype: Dtype, uplo: Uplo, ahead: int, n: int = 1100) -> No
         least = {"d": 512, "z": 512}
         with (
             deciding_by(tensor_potrf_min_order=least, tensor_potrf_columns=128),
-            override("lookahead", ahead),
             pyblasgpu.set_math_mode("tensor"),
         ):
             made, info = pyblasgpu.lapack.potrf(

@@ -8,8 +8,8 @@ A block of columns takes one product with all columns before it:
     [L41 L42 A43 A44]
 
 So products have many terms, and C is read and written once. In double precision each finished block is packed
-once, and kept (`potrf_residues`). With lookahead a block takes the one before it by FMAs on the side stream,
-and is factored there, while the block after it takes all columns that are finished.
+once, and kept (`potrf_residues`). Blocks follow one another: one that looks ahead would take the block before
+it by FMAs, which costs more than it hides.
 """
 
 from __future__ import annotations
@@ -17,15 +17,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ...dispatch.algorithms import tiles_per_block
-from ...dispatch.overrides import get_override, method_of
+from ...dispatch.overrides import method_of
 from ...gpu.device import current
 from ...operands import Operand
 from ...types import TENSOR, Region, Uplo
 from ..launch_list import CALL, LaunchList
 from ..level3.gemm import contiguous, emit_gemm
-from .lookahead import emit_lookahead
-from .potrf_panels import emit_update
 
 __all__ = ["LeftLooking", "emit_columns", "plan"]
 
@@ -47,7 +44,7 @@ def plan(launches: LaunchList, a: Operand) -> LeftLooking | None:
     least = policy.tensor_potrf_min_order.get(dtype.letter)
     if least is None or n < least or a.batch > 1 or launches.lane != CALL:
         return None
-    columns = get_override("lookahead") or int(policy.tensor_potrf_columns)
+    columns = int(policy.tensor_potrf_columns)
     if columns % UNIT or n <= 2 * columns or not (contiguous(a) or contiguous(a.T)):
         return None
     if dtype.real_size == 4:
@@ -73,19 +70,18 @@ def emit_columns(
         emit_gemm(launches, -1.0, left, right, 1.0, target, Region.of(Uplo.LOWER, a.dtype.is_complex))
 
     if how.residues is None:
-        _emit_blocks(launches, a, how.columns, factor, lambda first, columns: None, multiply)
+        _emit_blocks(n, how.columns, factor, lambda first, columns: None, multiply)
         return
     from .potrf_residues import kept_steps
 
     launches.choices.append(how.residues.choice)
     with launches.temporary():
         steps = kept_steps(launches, a, how.columns, how.residues)
-        _emit_blocks(launches, a, how.columns, factor, *steps)
+        _emit_blocks(n, how.columns, factor, *steps)
 
 
 def _emit_blocks(
-    launches: LaunchList,
-    a: Operand,
+    n: int,
     columns: int,
     factor: Callable[[int, int], None],
     keep: Callable[[int, int], None],
@@ -94,27 +90,9 @@ def _emit_blocks(
     """Emit the steps of all blocks. ``keep(first, columns)`` emits what is done with a finished block before
     ``multiply(first, columns, k)`` takes it.
     """
-    n = a.rows
-    bounds = [*range(0, n, columns), n, n]
-    blocks = len(bounds) - 2
-
-    def block(j: int) -> tuple[int, int]:
-        return bounds[j], bounds[j + 1] - bounds[j]
-
-    if get_override("lookahead") == 0:
-        for j in range(blocks):
-            if j:
-                keep(*block(j - 1))
-                multiply(*block(j), bounds[j])
-            factor(*block(j))
-        return
-
-    def update(j: int, first: int, end: int) -> None:
-        if first == j + 1:
-            emit_update(launches, a, (bounds[j], bounds[j + 1]), (bounds[first], bounds[end]))
-        elif first < blocks:
-            keep(*block(j))
-            multiply(*block(first), bounds[j + 1])
-
-    tiles = tiles_per_block(launches.policy)
-    emit_lookahead(launches, blocks, lambda j: factor(*block(j)), update, lambda j: None, tiles)
+    for first in range(0, n, columns):
+        count = min(columns, n - first)
+        if first:
+            keep(first - columns, columns)
+            multiply(first, count, first)
+        factor(first, count)

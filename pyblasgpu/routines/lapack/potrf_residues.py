@@ -35,8 +35,6 @@ from ..level3.gemm_int8 import (
 
 __all__ = ["kept_steps"]
 
-LAUNCHES = 7  # of a product that leaves multiprocessors to the other lane in between
-
 
 def kept_steps(
     launches: LaunchList, a: Operand, columns: int, how: Int8Product
@@ -111,9 +109,6 @@ def _emit_product(
     target: ProductTarget,
     memory: ProductMemory,
 ) -> None:
-    """Emit the product of rows that are kept, by some launches where the other lane needs multiprocessors."""
-    count = how.choice.config.images
-    step = count if launches.tiles_per_block is None else -(-count // LAUNCHES)
-    for first in range(0, count, step):
-        emit_images(launches, how, left, right, memory, target.region, (first, min(step, count - first)))
+    """Emit the product of rows that are kept."""
+    emit_images(launches, how, left, right, memory, target.region, (0, how.choice.config.images))
     emit_combined(launches, how, left, right, memory, target)
