@@ -162,43 +162,49 @@ def ger(
 def hemm(
     a: ArrayT, b: ArrayT, *, alpha: Number = 1, beta: Number = 0, side: SideFlag = "L",
     lower: UploFlag = False, out: ArrayT | None = None, stream: Stream | None = None,
-    backend: Backend | None = None, device: int | None = None, devices: Devices | None = None,
-    max_device_memory: int | None = None, blocking: Literal[True] = True, progress: Progress | None = None,
+    backend: Backend | None = None, method: Literal["tensor"] | None = None, device: int | None = None,
+    devices: Devices | None = None, max_device_memory: int | None = None, blocking: Literal[True] = True,
+    progress: Progress | None = None,
 ) -> ArrayT: ...
 @overload
 def hemm(
     a: ArrayT, b: ArrayT, *, alpha: Number = 1, beta: Number = 0, side: SideFlag = "L",
     lower: UploFlag = False, out: ArrayT | None = None, stream: Stream | None = None,
-    backend: Backend | None = None, device: int | None = None, devices: Devices | None = None,
-    max_device_memory: int | None = None, blocking: Literal[False], progress: Progress | None = None,
+    backend: Backend | None = None, method: Literal["tensor"] | None = None, device: int | None = None,
+    devices: Devices | None = None, max_device_memory: int | None = None, blocking: Literal[False],
+    progress: Progress | None = None,
 ) -> Handle[ArrayT]: ...
 @overload
 def hemm(
     a: ArrayT, b: ArrayT, *, alpha: Number = 1, beta: Number = 0, side: SideFlag = "L",
     lower: UploFlag = False, out: ArrayT | None = None, stream: Stream | None = None,
-    backend: Backend | None = None, device: int | None = None, devices: Devices | None = None,
-    max_device_memory: int | None = None, blocking: bool, progress: Progress | None = None,
+    backend: Backend | None = None, method: Literal["tensor"] | None = None, device: int | None = None,
+    devices: Devices | None = None, max_device_memory: int | None = None, blocking: bool,
+    progress: Progress | None = None,
 ) -> ArrayT | Handle[ArrayT]: ...
 @overload
 def hemm(
     a: ArrayLike, b: ArrayLike, *, alpha: Number = 1, beta: Number = 0, side: SideFlag = "L",
     lower: UploFlag = False, out: NDArray[Any] | None = None, stream: Stream | None = None,
-    backend: Backend | None = None, device: int | None = None, devices: Devices | None = None,
-    max_device_memory: int | None = None, blocking: Literal[True] = True, progress: Progress | None = None,
+    backend: Backend | None = None, method: Literal["tensor"] | None = None, device: int | None = None,
+    devices: Devices | None = None, max_device_memory: int | None = None, blocking: Literal[True] = True,
+    progress: Progress | None = None,
 ) -> NDArray[Any]: ...
 @overload
 def hemm(
     a: ArrayLike, b: ArrayLike, *, alpha: Number = 1, beta: Number = 0, side: SideFlag = "L",
     lower: UploFlag = False, out: NDArray[Any] | None = None, stream: Stream | None = None,
-    backend: Backend | None = None, device: int | None = None, devices: Devices | None = None,
-    max_device_memory: int | None = None, blocking: Literal[False], progress: Progress | None = None,
+    backend: Backend | None = None, method: Literal["tensor"] | None = None, device: int | None = None,
+    devices: Devices | None = None, max_device_memory: int | None = None, blocking: Literal[False],
+    progress: Progress | None = None,
 ) -> Handle[NDArray[Any]]: ...
 @overload
 def hemm(
     a: ArrayLike, b: ArrayLike, *, alpha: Number = 1, beta: Number = 0, side: SideFlag = "L",
     lower: UploFlag = False, out: NDArray[Any] | None = None, stream: Stream | None = None,
-    backend: Backend | None = None, device: int | None = None, devices: Devices | None = None,
-    max_device_memory: int | None = None, blocking: bool, progress: Progress | None = None,
+    backend: Backend | None = None, method: Literal["tensor"] | None = None, device: int | None = None,
+    devices: Devices | None = None, max_device_memory: int | None = None, blocking: bool,
+    progress: Progress | None = None,
 ) -> NDArray[Any] | Handle[NDArray[Any]]: ...
 @overload
 def hemv(
@@ -234,55 +240,55 @@ def her2(
 def her2k(
     a: ArrayT, b: ArrayT, *, alpha: Number = 1, beta: Number = 0, lower: UploFlag = False,
     trans: TransFlag = "N", out: ArrayT | None = None, stream: Stream | None = None,
-    backend: Backend | None = None,
+    backend: Backend | None = None, method: Literal["tensor"] | None = None,
 ) -> ArrayT: ...
 @overload
 def her2k(
     a: ArrayLike, b: ArrayLike, *, alpha: Number = 1, beta: Number = 0, lower: UploFlag = False,
     trans: TransFlag = "N", out: NDArray[Any] | None = None, stream: Stream | None = None,
-    backend: Backend | None = None,
+    backend: Backend | None = None, method: Literal["tensor"] | None = None,
 ) -> NDArray[Any]: ...
 @overload
 def herk(
     a: ArrayT, *, alpha: Number = 1, beta: Number = 0, lower: UploFlag = False, trans: TransFlag = "N",
     out: ArrayT | None = None, stream: Stream | None = None, backend: Backend | None = None,
-    device: int | None = None, devices: Devices | None = None, max_device_memory: int | None = None,
-    blocking: Literal[True] = True, progress: Progress | None = None,
+    method: Literal["tensor"] | None = None, device: int | None = None, devices: Devices | None = None,
+    max_device_memory: int | None = None, blocking: Literal[True] = True, progress: Progress | None = None,
 ) -> ArrayT: ...
 @overload
 def herk(
     a: ArrayT, *, alpha: Number = 1, beta: Number = 0, lower: UploFlag = False, trans: TransFlag = "N",
     out: ArrayT | None = None, stream: Stream | None = None, backend: Backend | None = None,
-    device: int | None = None, devices: Devices | None = None, max_device_memory: int | None = None,
-    blocking: Literal[False], progress: Progress | None = None,
+    method: Literal["tensor"] | None = None, device: int | None = None, devices: Devices | None = None,
+    max_device_memory: int | None = None, blocking: Literal[False], progress: Progress | None = None,
 ) -> Handle[ArrayT]: ...
 @overload
 def herk(
     a: ArrayT, *, alpha: Number = 1, beta: Number = 0, lower: UploFlag = False, trans: TransFlag = "N",
     out: ArrayT | None = None, stream: Stream | None = None, backend: Backend | None = None,
-    device: int | None = None, devices: Devices | None = None, max_device_memory: int | None = None,
-    blocking: bool, progress: Progress | None = None,
+    method: Literal["tensor"] | None = None, device: int | None = None, devices: Devices | None = None,
+    max_device_memory: int | None = None, blocking: bool, progress: Progress | None = None,
 ) -> ArrayT | Handle[ArrayT]: ...
 @overload
 def herk(
     a: ArrayLike, *, alpha: Number = 1, beta: Number = 0, lower: UploFlag = False, trans: TransFlag = "N",
     out: NDArray[Any] | None = None, stream: Stream | None = None, backend: Backend | None = None,
-    device: int | None = None, devices: Devices | None = None, max_device_memory: int | None = None,
-    blocking: Literal[True] = True, progress: Progress | None = None,
+    method: Literal["tensor"] | None = None, device: int | None = None, devices: Devices | None = None,
+    max_device_memory: int | None = None, blocking: Literal[True] = True, progress: Progress | None = None,
 ) -> NDArray[Any]: ...
 @overload
 def herk(
     a: ArrayLike, *, alpha: Number = 1, beta: Number = 0, lower: UploFlag = False, trans: TransFlag = "N",
     out: NDArray[Any] | None = None, stream: Stream | None = None, backend: Backend | None = None,
-    device: int | None = None, devices: Devices | None = None, max_device_memory: int | None = None,
-    blocking: Literal[False], progress: Progress | None = None,
+    method: Literal["tensor"] | None = None, device: int | None = None, devices: Devices | None = None,
+    max_device_memory: int | None = None, blocking: Literal[False], progress: Progress | None = None,
 ) -> Handle[NDArray[Any]]: ...
 @overload
 def herk(
     a: ArrayLike, *, alpha: Number = 1, beta: Number = 0, lower: UploFlag = False, trans: TransFlag = "N",
     out: NDArray[Any] | None = None, stream: Stream | None = None, backend: Backend | None = None,
-    device: int | None = None, devices: Devices | None = None, max_device_memory: int | None = None,
-    blocking: bool, progress: Progress | None = None,
+    method: Literal["tensor"] | None = None, device: int | None = None, devices: Devices | None = None,
+    max_device_memory: int | None = None, blocking: bool, progress: Progress | None = None,
 ) -> NDArray[Any] | Handle[NDArray[Any]]: ...
 def iamax(
     x: Array | ArrayLike, *, out: Array | None = None, stream: Stream | None = None,

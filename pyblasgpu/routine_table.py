@@ -255,7 +255,7 @@ _LEVEL_3 = (
         bound=f"{_BOUNDS}:trsm_error",
     ),
     _SYMM,
-    replace(_SYMM, stem="hemm", letters=_COMPLEX, hermitian=True, counterpart="symm", methods=()),
+    replace(_SYMM, stem="hemm", letters=_COMPLEX, hermitian=True, counterpart="symm"),
     _SYRK,
     replace(
         _SYRK,
@@ -264,7 +264,6 @@ _LEVEL_3 = (
         hermitian=True,
         real=("alpha", "beta"),
         counterpart="syrk",
-        methods=(),
     ),
     _SYR2K,
     replace(
@@ -274,7 +273,6 @@ _LEVEL_3 = (
         hermitian=True,
         real=("beta",),
         counterpart="syr2k",
-        methods=(),
     ),
     Routine(
         "gemmtr",

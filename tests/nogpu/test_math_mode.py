@@ -14,6 +14,7 @@ from pyblasgpu.gpu.device import known, stand_in
 from pyblasgpu.types import DTYPES
 
 ROUTINES = ("gemm", "symm", "syrk", "syr2k", "trmm", "trsm")
+HERMITIAN = ("hemm", "herk", "her2k")
 LAPACK = ("potrf", "getrf")
 SQUARE = np.eye(3, dtype=np.float32)
 
@@ -91,6 +92,19 @@ def test_products_in_double_precision_are_of_residues(dtype):
     assert {routine: kernels(routine, method="tensor") for routine in ROUTINES} == expected
     with set_math_mode("tensor"), set_math_mode(None):
         assert "gemm_int8" not in kernels("gemm")
+
+
+@pytest.mark.parametrize(("dtype", "stem"), [("c", "gemm_wgmma"), ("z", "gemm_int8")])
+@pytest.mark.parametrize("routine", HERMITIAN)
+def test_hermitian_routines_take_the_method(routine, dtype, stem):
+    assert stem in {name for name, _, _ in explain(routine, dtype, 8192, device="h200", method="tensor")}
+    square = SQUARE.astype(DTYPES[dtype].name)
+    inputs = (square,) if routine == "herk" else (square, square)
+    call, name = getattr(pyblasgpu, routine), getattr(blas, f"{dtype}{routine}")
+    np.testing.assert_array_equal(call(*inputs, method="tensor"), call(*inputs))
+    np.testing.assert_array_equal(name(1, *inputs, method="tensor"), name(1, *inputs))
+    with pytest.raises(ValueError, match=rf"^{routine}: method='fast' is neither"):
+        call(*inputs, method="fast")
 
 
 @pytest.mark.parametrize("routine", LAPACK)

@@ -88,6 +88,7 @@ def herk(
     out: Array = None,
     stream: Stream = None,
     backend: str | None = None,
+    method: str | None = None,
     device: int | None = None,
     devices: Any = None,
     max_device_memory: int | None = None,
@@ -126,7 +127,7 @@ def herk(
            [0.+2.j, 4.+0.j]])
     """
     options = engine_options("herk", device, devices, max_device_memory, blocking, progress)
-    return _rank_k("herk", (a,), alpha, beta, lower, trans, out, stream, backend, options)
+    return _rank_k("herk", (a,), alpha, beta, lower, trans, out, stream, backend, options, method)
 
 
 @documenting(_SYMMETRIC, UPDATE, KEYWORD)
@@ -186,6 +187,7 @@ def her2k(
     out: Array = None,
     stream: Stream = None,
     backend: str | None = None,
+    method: str | None = None,
 ) -> Array:
     """Hermitian rank-2k update: ``alpha op(a) op(b)^H + conj(alpha) op(b) op(a)^H + beta out``.
 
@@ -219,7 +221,7 @@ def her2k(
     array([[2.+0.j, 0.+0.j],
            [1.+2.j, 0.+0.j]])
     """
-    return _rank_k("her2k", (a, b), alpha, beta, lower, trans, out, stream, backend)
+    return _rank_k("her2k", (a, b), alpha, beta, lower, trans, out, stream, backend, method=method)
 
 
 def _rank_k(

@@ -83,6 +83,7 @@ def hemm(
     out: Array = None,
     stream: Stream = None,
     backend: str | None = None,
+    method: str | None = None,
     device: int | None = None,
     devices: Any = None,
     max_device_memory: int | None = None,
@@ -120,7 +121,7 @@ def hemm(
            [0.-2.j, 3.+0.j]])
     """
     options = engine_options("hemm", device, devices, max_device_memory, blocking, progress)
-    return _symmetric("hemm", a, b, alpha, beta, side, lower, out, stream, backend, options)
+    return _symmetric("hemm", a, b, alpha, beta, side, lower, out, stream, backend, options, method)
 
 
 def _symmetric(
