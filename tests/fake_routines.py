@@ -11,7 +11,7 @@ import numpy as np
 from scipy.linalg.lapack import get_lapack_funcs
 
 from pyblasgpu.operands import Operand
-from pyblasgpu.types import Diag, Trans, Uplo
+from pyblasgpu.types import Diag, Region, Trans, Uplo
 
 __all__ = [
     "FACTORS",
@@ -72,7 +72,7 @@ class Routines:
                 count = 1 + len(scalars)
                 return lambda bases, stream: run(bases, *numbers[:count], stream=stream)
 
-            return SimpleNamespace(run=run, bound=bound)
+            return SimpleNamespace(run=run, bound=bound, source_region=Region.ALL)
 
         return prepare
 
@@ -156,7 +156,11 @@ def factor_launch_list(name):
                 whole[..., :1] = values
                 each[...] = whole.view(each.dtype)
 
-        return SimpleNamespace(run=run, bound=lambda *_: lambda bases, stream: run(bases, stream=stream))
+        return SimpleNamespace(
+            run=run,
+            bound=lambda *_: lambda bases, stream: run(bases, stream=stream),
+            source_region=Region.ALL,
+        )
 
     return prepare
 
@@ -169,7 +173,9 @@ def stand_in(compute):
             placed = (each._replace(pointer=base) for each, base in zip(operands, bases, strict=True))
             compute(*map(elements, placed), **flags)
 
-        return SimpleNamespace(bound=lambda *_: run, run=lambda bases, *_, stream: run(bases, stream))
+        return SimpleNamespace(
+            bound=lambda *_: run, run=lambda bases, *_, stream: run(bases, stream), source_region=Region.ALL
+        )
 
     return prepare
 
@@ -287,4 +293,4 @@ def joined(copy, rest, operands):
 
         return run
 
-    return SimpleNamespace(bound=bound)
+    return SimpleNamespace(bound=bound, source_region=Region.ALL)

@@ -43,12 +43,13 @@ PART = 20  # of a result that the workspace may be, if that is more than what ma
 MAX_DENSE, MAX_COLUMNS = 1 << 16, 1 << 30  # elements of a matrix, and matrices, that are copied as one matrix
 
 
-def launch_list(alpha, source: Operand, target: Operand) -> LaunchList | None:
-    """Return the launch list of target := alpha source, for operands of these layouts and any `alpha`.
+def launch_list(alpha, source: Operand, target: Operand, region: Region = Region.ALL) -> LaunchList | None:
+    """Return the launch list of target := alpha source, for operands of these layouts and any `alpha`, or of
+    that in a `region`.
 
     Shapes, dtypes and batches are equal, and no memory is shared. None for no work.
     """
-    return None if target.is_empty else cached_launch_list(_emit_whole, (source, target), ())
+    return None if target.is_empty else cached_launch_list(_emit_alone, (source, target), (region,))
 
 
 def upper_launch_list(source: Operand, target: Operand) -> LaunchList:
@@ -75,8 +76,8 @@ def most_workspace(c: Operand) -> int:
     return max(MOST_COPIED, c.batch * c.rows * c.cols * c.dtype.itemsize // PART)
 
 
-def _emit_whole(launches: LaunchList, source: Operand, target: Operand) -> None:
-    emit_copy(launches, ALPHA, source, target)
+def _emit_alone(launches: LaunchList, source: Operand, target: Operand, region: Region) -> None:
+    emit_copy(launches, ALPHA, source, target, region)
 
 
 def emit_copy(

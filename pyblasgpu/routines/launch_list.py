@@ -24,7 +24,7 @@ from ..gpu.build.compile import KernelSource
 from ..gpu.device import current
 from ..kernels import compile_ahead
 from ..operands import SECTOR, Operand
-from ..types import Dtype
+from ..types import Dtype, Region
 
 __all__ = [
     "ALPHA",
@@ -101,8 +101,10 @@ class LaunchList:
     inputs : int or None
         How many operands, the first ones, are only read; None: all that are not the last one.
     source_pointer : int or None
-        Which pointer of the only launch is of the matrix that is read; it may be another one of the output's
-        strides, of which it need not be a copy then.
+        The number of the only launch's pointer to the matrix that is read; it may be another one of the
+        output's strides, of which the output need not be a copy then.
+    source_region : Region
+        The part of the output that the launches read as it was.
     """
 
     def __init__(self, dtype: Dtype, device: int, inputs: int | None = None):
@@ -111,6 +113,7 @@ class LaunchList:
         self.lane, self.is_chain = CALL, False
         self.tiles_per_block: int | None = None
         self.source_pointer: int | None = None
+        self.source_region = Region.ALL
         self.choices: list = []
         self.decisive: dict[str, None] = {}
         self.entries: list[Launch] = []

@@ -138,6 +138,7 @@ def test_factors_are_of_the_dtype_of_both_arrays(repeats, stem, monkeypatch):
             return SimpleNamespace(
                 run=lambda bases, *_, stream: launches.run(bases[1:], stream=stream),
                 bound=lambda *_: lambda bases, stream: launches.run(bases[1:], stream=stream),
+                source_region=launches.source_region,
             )
 
         return prepare

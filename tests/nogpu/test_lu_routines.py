@@ -10,10 +10,12 @@ from fake_kernels import install, operand
 from pyblasgpu.database import FIXED
 from pyblasgpu.database.policy import reference
 from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.frontend.calls.lazy_routines import after_copy
 from pyblasgpu.gpu.device import known, stand_ins
+from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.routines import copies, launch_list
 from pyblasgpu.routines.lapack import gesv, getrf, getrs, laswp, potrf, potrs, unless
-from pyblasgpu.types import DTYPES, Trans, Uplo
+from pyblasgpu.types import DTYPES, Region, Trans, Uplo
 
 
 @pytest.fixture
@@ -244,6 +246,26 @@ def test_small_factors_without_a_copy(kernels, routine, n, order, launched):
     np.testing.assert_array_equal(out, source)
     kept = routine.launch_list(*operands[:-2], operands[-1], **(flags | {"clean": False} if flags else flags))
     assert kept.source_pointer == (None if flags else 0)  # what is beyond a triangle stays
+
+
+@pytest.mark.parametrize("uplo", Uplo)
+def test_a_triangle_is_copied_and_factored_in_few_launches(kernels, uplo):
+    """What is beyond it is not read, of stacks of single precision too large for a leaf."""
+    x, source = random("s", 512, 512), np.full((2, 512, 512), np.nan, np.float32)
+    below = np.tril(np.ones((512, 512), bool)) if uplo is Uplo.LOWER else np.triu(np.ones((512, 512), bool))
+    source[:, below] = (x @ x.T + 512 * np.eye(512))[below]
+    info, out = np.empty((2, 1, 1), np.float32), np.empty_like(source).swapaxes(1, 2)
+    operands = [operand(each, DTYPES["s"]) for each in (info, source, out)]
+
+    def prepare(_, operands):
+        return potrf.launch_list(*operands, uplo=uplo, clean=True)
+
+    both = after_copy(prepare)((1,), operands)
+    assert both.entries[0].integers[2] == options_of(Region.of(uplo))
+    both.run([each.pointer for each in operands], 1.0, stream=0)
+    expected = np.linalg.cholesky(x @ x.T + 512 * np.eye(512))
+    np.testing.assert_allclose(out[1], expected if uplo is Uplo.LOWER else expected.T, atol=1e-2)
+    assert not words(info).any() and len(kernels.launches) == 12
 
 
 @pytest.mark.parametrize(

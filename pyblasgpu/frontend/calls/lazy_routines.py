@@ -10,7 +10,7 @@ from typing import Any
 
 from ...operands import Operand
 from ...routine_table import ROUTINES
-from ...types import DTYPES
+from ...types import DTYPES, Region
 
 __all__ = [
     "after_copy",
@@ -101,7 +101,9 @@ def after_copy(prepare: Callable[..., Any]) -> Callable[..., Any]:
 
     def both(scalars: tuple[Any, ...], operands: Any) -> Any:
         *inputs, source, out = operands
-        copy, rest = copy_launches((1,), (source, out)), prepare(scalars, (*inputs, out))
+        rest = prepare(scalars, (*inputs, out))
+        is_whole = rest is None or rest.source_region is Region.ALL
+        copy = launch_list_of("copies")(1, source, out, *(() if is_whole else (rest.source_region,)))
         return routine_module("launch_list").joined(copy, rest, operands)
 
     return both

@@ -3,8 +3,8 @@
 A is normalised once: the upper triangle of A is the lower one of its transpose, and so are the factors. One
 matrix may go by panels (`potrf_panels`). A large one goes by blocks of columns: the next block is factored
 while the columns right of it are updated (`lookahead`). On tensor cores a block takes all before it at once
-(`potrf_left`). The recursion splits off as many rows as a power of
-two, at most `PANEL`, and ends in leaves of one launch:
+(`potrf_left`). The recursion splits off as many rows as a power of two, at most `PANEL`, of a stack at most
+as many as one launch of TRSM solves by, and ends in leaves of one launch:
 
     [A11    ]      factor A11 = L11 L11^H
     [A21 A22]      A21 := A21 L11^-H (TRSM), A22 -= A21 A21^H (a triangle by GEMM), factor A22
@@ -71,6 +71,7 @@ def emit(launches: LaunchList, info: Operand, a: Operand, uplo: Uplo, clean: boo
         _emit_small(launches, info, lower, clean)
         return
     if clean and not (a.rows <= config.ORDER and is_readable(a)):
+        launches.source_region = Region.of(uplo)
         emit_zeros_beyond(launches, a, uplo)
     emit_readable(launches, lower, lambda readable: emit_lower(launches, info, readable, clean=clean))
 
@@ -120,7 +121,8 @@ def emit_lower(launches: LaunchList, info: Operand, a: Operand, before: int = 0,
         with launches.chain():
             potrf_panels.emit_columns(launches, info, a, before)
         return
-    first = min(max(split(n), config.ORDER), max(get_override("potrf") or PANEL, config.ORDER))
+    most = get_override("potrf") or (PANEL if a.batch == 1 else _most_of_stack(launches, a, config.ORDER))
+    first = min(max(split(n), config.ORDER), max(most, config.ORDER))
     rest = n - first
     a11, a21 = a.block(0, 0, first, first), a.block(first, 0, rest, first)
     a22 = a.block(first, first, rest, rest)
@@ -129,6 +131,22 @@ def emit_lower(launches: LaunchList, info: Operand, a: Operand, before: int = 0,
     region = Region.of(Uplo.LOWER, hermitian=a.dtype.is_complex)
     emit_gemm(launches, -1.0, a21, a21.T.conjugate(), 1.0, a22, region)
     emit_lower(launches, info, a22, before + first)
+
+
+def _most_of_stack(launches: LaunchList, a: Operand, order: int) -> int:
+    """Rows of the largest block of a stack, from `order` on: as many as a TRSM of one launch solves by."""
+    while 2 * order < a.rows:
+        triangle, below = (
+            a.block(0, 0, 2 * order, 2 * order),
+            a.block(2 * order, 0, a.rows - 2 * order, 2 * order),
+        )
+        trial = LaunchList(launches.dtype, launches.device)
+        operands = (trial.at_virtual_address(each, slot) for slot, each in enumerate((triangle, below)))
+        _emit_rows_below(trial, *operands)
+        if len(trial.entries) > 1:
+            break
+        order *= 2
+    return order
 
 
 def _emit_rows_below(launches: LaunchList, a11: Operand, a21: Operand) -> None:
