@@ -155,6 +155,14 @@ def test_stacks_of_large_matrices_of_less_than_full_rank(fake, name, letter):
     same(host(getattr(linalg, name)(fake_device.Array(a))), getattr(linalg, name)(a), 1e5)
 
 
+def test_kept_calls_of_eigenvalues_are_none_of_singular_values(card):
+    """Singular values of the first stack are eigenvalues of one of the layout of the second."""
+    for letter in "sdd":
+        a = matrix_of("random", letter, 2, 180, 180)
+        u, s, vh = map(host, linalg.svd(fake_device.Array(a)))
+        assert mismatch(a, (u * s[..., None, :]) @ vh) <= 1e3 * eps_of(a)
+
+
 HERMITIAN = [
     ("eigh", {}), ("eigvalsh", {}), ("pinvh", {}), ("pinv", {"hermitian": True}),
     ("matrix_rank", {"hermitian": True}), ("sqrtm", {"hermitian": True}), ("logm", {"hermitian": True}),

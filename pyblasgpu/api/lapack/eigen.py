@@ -31,7 +31,7 @@ def repeated_eigen(
     name: str, a: Array, low: bool, vectors: Vectors, overwrite_a: Flag = 0
 ) -> tuple[Array, Array, Any] | None:
     """Results of a call of `eigen_on_device` that is kept; None where there is none, and nothing was done."""
-    repeated = replay_factor(call_key(name, low, vectors), (a,), overwrite_a)
+    repeated = replay_factor(call_key(name, "syevd", low, vectors), (a,), overwrite_a)
     if repeated is None:
         return None
     columns, info, w = repeated
@@ -65,7 +65,7 @@ def eigen_on_device(
     flags = {"uplo": Uplo.LOWER if low else Uplo.UPPER, "vectors": vectors}
     counts = ONE, Factors(n, reals_of(wanted))
     columns, info, w = run_by_row(
-        call, "syevd", flags, source, counts=counts, key=call_key(name, low, vectors)
+        call, "syevd", flags, source, counts=counts, key=call_key(name, "syevd", low, vectors)
     )
     return call.library.deliver(w, call.arrays[0], call.stream), columns, info
 

@@ -22,7 +22,7 @@ __all__ = ["FUNCTIONS", "repeated_svd", "svd_of_host_stack", "svd_on_device"]
 
 def repeated_svd(name: str, a: Array, full: bool, vectors: bool) -> tuple[Array, Array, Array, Any] | None:
     """Results of a call of `svd_on_device` that is kept; None where there is none, and nothing was done."""
-    repeated = replay_factor(call_key(name, full, vectors), (a,), 0)
+    repeated = replay_factor(call_key(name, "gesdd", full, vectors), (a,), 0)
     if repeated is None:
         return None
     _, info, s, u, vh = repeated
@@ -58,7 +58,7 @@ def svd_on_device(
     call, source = factor_call(name, dtype, {}, "a", matrix, 0)
     counts = _counts(m, n, wanted, full, vectors)
     _, info, *found = run_by_row(
-        call, "gesdd", {"vectors": vectors}, source, counts=counts, key=call_key(name, full, vectors)
+        call, "gesdd", {"vectors": vectors}, source, counts=counts, key=call_key(name, "gesdd", full, vectors)
     )
     s, u, vh = (call.library.deliver(each, call.arrays[0], call.stream) for each in found)
     return _shaped(matrix, u, vh, full, vectors, s, info)
