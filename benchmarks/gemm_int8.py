@@ -53,7 +53,10 @@ CONFIGS: tuple[Row, ...] = (
     {"moduli": 13, "sample": 2},
 )
 #: Routines that are timed in the mode and without, by the type of their arrays.
-ROUTINES = {"d": ("gemm", "symm", "trsm", "getrf", "potrf", "trmm"), "z": ("symm", "trsm")}
+ROUTINES = {
+    "d": ("gemm", "syrk", "symm", "trsm", "getrf", "potrf", "trmm"),
+    "z": ("syrk", "symm", "trsm", "potrf"),
+}
 SAMPLED = 4, 1024  # rows and columns whose exact values are computed
 
 

@@ -431,7 +431,7 @@ def check_triangle(letter: str, routine: str, lower: bool, n: int, k: int, **opt
 @pytest.mark.usefixtures("fresh")
 @pytest.mark.parametrize(
     ("letter", "routine", "lower", "n"),
-    [("d", "syrk", True, 70), ("z", "herk", False, 70), ("z", "syrk", True, 9)],
+    [("d", "syrk", True, 70), ("z", "herk", False, 34), ("z", "syrk", True, 9)],
 )
 def test_triangles(letter, routine, lower, n):
     with small_kernels(letter, moduli=2):
@@ -442,14 +442,11 @@ def test_triangles(letter, routine, lower, n):
 
 
 @pytest.mark.usefixtures("fresh")
-@pytest.mark.parametrize(
-    ("routine", "lower", "limit", "count"), [("syrk", True, 70000, 3), ("herk", False, 122900, 5)]
-)
-def test_blocks_of_a_triangle(routine, lower, limit, count, monkeypatch):
-    """With little workspace: blocks at the diagonal, and ordinary ones beside them."""
+@pytest.mark.parametrize(("lower", "n", "limit", "count"), [(True, 190, 70000, 3), (False, 130, 41500, 6)])
+def test_blocks_of_a_triangle(lower, n, limit, count, monkeypatch):
+    """With little workspace: columns of one image, or rows of blocks with ordinary ones beside them."""
     monkeypatch.setattr(tensor, "MOST_WORKSPACE", limit)
     monkeypatch.setattr(tensor, "MIN_BLOCK", 64)
-    letter = "d" if routine == "syrk" else "z"
-    with small_kernels(letter, cluster=1, moduli=1):
-        check_triangle(letter, routine, lower, 190 if letter == "d" else 140, 9)
+    with small_kernels(cluster=1, moduli=1):
+        check_triangle("d", "syrk", lower, n, 9)
     assert families().count("combine_residues") == count

@@ -221,9 +221,7 @@ def test_a_triangle_of_c(lower, n):
     assert not np.isfinite(out[mine & (last | last[:, None])]).any()
 
 
-@pytest.mark.parametrize(
-    ("routine", "lower", "n"), [("herk", True, 70), ("syrk", False, 41), ("her2k", False, 34)]
-)
+@pytest.mark.parametrize(("routine", "lower", "n"), [("syrk", True, 41), ("her2k", False, 34)])
 def test_a_complex_triangle_of_c(routine, lower, n):
     """Exact on integers; beyond it nothing is written, of a Hermitian diagonal no imaginary part read."""
     rng = np.random.default_rng(n)
