@@ -320,7 +320,7 @@ def install(monkeypatch) -> tuple[Routines, Memory]:
         "pyblasgpu.frontend.calls.lazy_routines.launch_list_of", lambda name: routines.launch_list("copy")
     )
     monkeypatch.setattr("pyblasgpu.api.linalg.host.launch_list_of", factor_launch_list)
-    monkeypatch.setattr("pyblasgpu.routines.launch_list.joined", joined)
+    monkeypatch.setattr("pyblasgpu.routines.joined_lists.joined", joined)
     for name, launch_list in STAND_INS.items():
         monkeypatch.setattr(name, launch_list)
     without_contexts(monkeypatch)

@@ -49,7 +49,7 @@ from pyblasgpu.kernels.copy.packing import Packing
 from pyblasgpu.kernels.gemm.form import Form
 from pyblasgpu.operands import Operand
 from pyblasgpu.routine import Routine
-from pyblasgpu.routines.launch_list import joined
+from pyblasgpu.routines.joined_lists import joined
 from pyblasgpu.testing.cases import TriangularCase
 from pyblasgpu.testing.reference import exact_triangular, integers, packed, read_part, triangle
 from pyblasgpu.types import DTYPES, Diag, Region, Side, Uplo
@@ -391,7 +391,7 @@ def install(monkeypatch) -> Kernels:
 def install_below(monkeypatch) -> Kernels:
     """Put the stand-ins below the package's own launch lists, on the device of `fake_device.install`."""
     monkeypatch.setattr(Routine, "launch_list", LAUNCH_LIST)
-    monkeypatch.setattr("pyblasgpu.routines.launch_list.joined", JOINED)
+    monkeypatch.setattr("pyblasgpu.routines.joined_lists.joined", JOINED)
     for name, function in OUT_OF_ROWS.items():
         monkeypatch.setattr(name, function)
     for module in ("api.linalg.host", "frontend.calls.lazy_routines"):

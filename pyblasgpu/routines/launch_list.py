@@ -35,7 +35,6 @@ __all__ = [
     "Launch",
     "LaunchList",
     "cached_launch_list",
-    "joined",
 ]
 
 _SLOT_STRIDE = 1 << 56
@@ -245,8 +244,12 @@ class LaunchList:
         addresses = tuple(self.address_of(operand.pointer) for operand in operands)
         lane, pdl = self.lane, self._allows_pdl(source, addresses) and (launch.EAGER if self.is_chain else 1)
         after, self._waits[lane] = self._waits[lane], ()
-        self._last_emitted[lane] = len(self.entries)
-        self.entries.append(Launch(source, grid, addresses, integers, scalars, pdl, lane, after))
+        self.append(Launch(source, grid, addresses, integers, scalars, pdl, lane, after))
+
+    def append(self, entry: Launch) -> None:
+        """Append a launch, the last one of its lane."""
+        self._last_emitted[entry.lane] = len(self.entries)
+        self.entries.append(entry)
 
     def _allows_pdl(self, source: KernelSource, addresses: tuple[tuple[int, int], ...]) -> bool:
         """Whether a launch may be started before the one before it is over.
@@ -359,61 +362,6 @@ class LaunchList:
                 workspace.give(memory)
 
         return replay_with
-
-
-def joined(copy: LaunchList, rest: LaunchList | None, operands: Sequence[Operand]) -> LaunchList:
-    """Return the launches of a copy, factor 1, and of what follows it, if anything does, as one list.
-
-    The last operand is the output of both, and the one before it the source of the copy. What follows may
-    read the source itself (`LaunchList.source_pointer`); then there is no copy.
-    """
-    count = len(operands)
-    assert count <= WORKSPACE_SLOT, "the workspace would be in the place of an operand"
-    source, out = count - 2, count - 1
-    if rest is not None and _may_read(rest, *operands[source:]):
-        return _reading_source(rest, source, out)
-    both = LaunchList(copy.dtype, copy.device)
-    both.entries = [
-        _moved(entry, {0: source, 1: out})._replace(scalars=(1.0,) * len(entry.scalars))
-        for entry in copy.entries
-    ]
-    both.choices = [*copy.choices]
-    if rest is not None:
-        shift, is_first_beside = len(both.entries), True
-        for entry in rest.entries:
-            after = tuple(number + shift for number in entry.after)
-            if entry.lane == BESIDE and is_first_beside:
-                after, is_first_beside = (shift - 1, *after), False  # no launch of its lane was before it
-            both.entries.append(_moved(entry, {source: out})._replace(after=after))
-        both._most, both.uses_flags = [*rest._most], rest.uses_flags
-        both.choices += rest.choices
-    return both
-
-
-def _may_read(launches: LaunchList, source: Operand, out: Operand) -> bool:
-    """Whether the only launch may read the source: its elements are where those of the output are."""
-    if launches.source_pointer is None or len(launches.entries) > 1 or source.conj:
-        return False
-    strides = (
-        (x.row_stride, x.col_stride, x.batch_stride, x.pointer % x.dtype.itemsize) for x in (source, out)
-    )
-    return len({*strides}) == 1
-
-
-def _reading_source(launches: LaunchList, source: int, out: int) -> LaunchList:
-    """A list of one launch that reads the slot `source` and writes the slot `out`."""
-    apart, (entry,) = LaunchList(launches.dtype, launches.device), launches.entries
-    moved, at = [*_moved(entry, {source: out}).addresses], launches.source_pointer
-    assert at is not None
-    moved[at] = entry.addresses[at]
-    apart.entries, apart.choices = [entry._replace(addresses=tuple(moved))], [*launches.choices]
-    return apart
-
-
-def _moved(entry: Launch, slots: dict[int, int]) -> Launch:
-    """A launch with its operands in other slots."""
-    addresses = tuple((slots.get(slot, slot), distance) for slot, distance in entry.addresses)
-    return entry._replace(addresses=addresses)
 
 
 def _picked(entry: Launch) -> tuple[Callable[..., Any] | None, tuple[tuple[int, int], ...]]:

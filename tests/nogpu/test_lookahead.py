@@ -17,6 +17,7 @@ from pyblasgpu.dispatch.algorithms import lookahead_width
 from pyblasgpu.dispatch.overrides import override, set_math_mode
 from pyblasgpu.gpu import events, lanes, workspace
 from pyblasgpu.routines import copies, launch_list
+from pyblasgpu.routines.joined_lists import joined
 from pyblasgpu.routines.lapack import getrf, potrf, potrf_panels
 from pyblasgpu.routines.launch_list import BESIDE, CALL
 from pyblasgpu.types import DTYPES, Uplo
@@ -237,7 +238,7 @@ def test_a_copy_before_is_over_for_both_lanes(kernels, letter):
     expected, source = problem.run(), np.array(problem.matrix, order="C")
     arrays = (*problem.arrays[:-1], source, problem.arrays[-1])
     operands = [operand(each, DTYPES[letter]) for each in arrays]
-    both = launch_list.joined(copies.launch_list(1, *operands[-2:]), problem.launches, operands)
+    both = joined(copies.launch_list(1, *operands[-2:]), problem.launches, operands)
     assert len(both.entries) == 1 + len(problem.launches.entries)
     for choose in (*extremes(), at_random(3)):
         ordered = copy(both)

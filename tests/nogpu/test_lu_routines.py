@@ -13,8 +13,9 @@ from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.frontend.calls.lazy_routines import after_copy
 from pyblasgpu.gpu.device import known, stand_ins
 from pyblasgpu.kernels.common.options import options_of
-from pyblasgpu.routines import copies, launch_list
-from pyblasgpu.routines.lapack import gesv, getrf, getrs, laswp, potrf, potrs, unless
+from pyblasgpu.routines import copies
+from pyblasgpu.routines.joined_lists import joined
+from pyblasgpu.routines.lapack import gesv, getrf, getrs, laswp, new_results, potrf, potrs, unless
 from pyblasgpu.types import DTYPES, Region, Trans, Uplo
 
 
@@ -240,12 +241,35 @@ def test_small_factors_without_a_copy(kernels, routine, n, order, launched):
         copies.launch_list(1, *operands[-2:]),
         routine.launch_list(*operands[:-2], operands[-1], **flags),
     )
-    launch_list.joined(copied, rest, operands).run([each.pointer for each in operands], 1.0, stream=0)
+    joined(copied, rest, operands).run([each.pointer for each in operands], 1.0, stream=0)
     assert len(kernels.launches) == launched and (source == before).all() and not words(arrays[-3]).any()
     run(routine, *arrays[:-2], source, **flags)
     np.testing.assert_array_equal(out, source)
     kept = routine.launch_list(*operands[:-2], operands[-1], **(flags | {"clean": False} if flags else flags))
     assert kept.source_pointer == (None if flags else 0)  # what is beyond a triangle stays
+
+
+@pytest.mark.parametrize("n, launched", [(7, [1, 1, 2, 1]), (40, [2, 5, 7, 1])])
+def test_new_results_of_small_matrices_without_a_copy(kernels, n, launched):
+    """A launch each of LU factors, solutions by them, Cholesky factors, two of both; what is read stays."""
+    x, b = random("d", n, n), random("d", 3, n, 2)
+    a = np.stack([x @ x.T + (1 + z) * np.eye(n) for z in range(3)])
+    before, piv, info = (a.copy(), b.copy()), np.empty((3, n, 1)), np.empty((3, 1, 1))
+    factors, solution, counts = np.empty_like(a), np.empty_like(b), []
+    for routine, arrays, flags in (
+        (new_results.lu, (a, piv, info, factors), {}),
+        (new_results.lu_solution, (factors, piv, b, solution), {"left": True, "adjoint": False}),
+        (new_results.solution, (a, b, piv, info, factors, solution), {"left": True}),
+        (new_results.cholesky, (a, info, factors), {"uplo": Uplo.LOWER}),
+    ):
+        operands = [operand(each, DTYPES["d"]) for each in arrays]
+        launches = routine(*operands, **flags)
+        launches.run([each.pointer for each in operands], 1.0, stream=0)
+        counts.append(len(launches.entries))
+        assert not words(info).any() and (a == before[0]).all() and (b == before[1]).all()
+    np.testing.assert_allclose(solution, np.linalg.solve(a, b), atol=1e-9)
+    np.testing.assert_allclose(factors, np.linalg.cholesky(a), atol=1e-9)
+    assert counts == launched
 
 
 @pytest.mark.parametrize("uplo", Uplo)

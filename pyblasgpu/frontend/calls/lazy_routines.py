@@ -104,7 +104,7 @@ def after_copy(prepare: Callable[..., Any]) -> Callable[..., Any]:
         rest = prepare(scalars, (*inputs, out))
         is_whole = rest is None or rest.source_region is Region.ALL
         copy = launch_list_of("copies")(1, source, out, *(() if is_whole else (rest.source_region,)))
-        return routine_module("launch_list").joined(copy, rest, operands)
+        return routine_module("joined_lists").joined(copy, rest, operands)
 
     return both
 

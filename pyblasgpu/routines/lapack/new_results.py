@@ -11,6 +11,7 @@ from collections.abc import Callable
 from ...operands import Operand
 from ...types import Region, Trans, Uplo
 from ..copies import emit_copy, emit_mirrored
+from ..joined_lists import emit_from
 from ..launch_list import LaunchList, cached_launch_list
 from ..level3.gemm import emit_gemm
 from . import determinants, getrf, getri, getrs, laswp, potrf, potri, potrs
@@ -49,8 +50,13 @@ def cholesky(a: Operand, info: Operand, factor: Operand, *, uplo: Uplo) -> Launc
 def _emit_cholesky(
     launches: LaunchList, a: Operand, info: Operand, factor: Operand, uplo: Uplo, clean: bool
 ) -> None:
-    emit_copy(launches, 1.0, a, factor, Region.of(uplo))
-    potrf.emit(launches, info, factor, uplo, clean)
+    emit_from(
+        launches,
+        a,
+        factor,
+        lambda: emit_copy(launches, 1.0, a, factor, Region.of(uplo)),
+        lambda: potrf.emit(launches, info, factor, uplo, clean),
+    )
 
 
 def definite_solution(
@@ -75,8 +81,9 @@ def factored_solution(c: Operand, b: Operand, x: Operand, *, uplo: Uplo) -> Laun
 
 
 def _emit_factored_solution(launches: LaunchList, c: Operand, b: Operand, x: Operand, uplo: Uplo) -> None:
-    emit_copy(launches, 1.0, b, x)
-    potrs.emit(launches, c, x, uplo)
+    emit_from(
+        launches, b, x, lambda: emit_copy(launches, 1.0, b, x), lambda: potrs.emit(launches, c, x, uplo)
+    )
 
 
 def definite_inverse(c: Operand, inverse: Operand, *, uplo: Uplo, whole: bool = True) -> LaunchList | None:
@@ -114,8 +121,10 @@ def lu(a: Operand, piv: Operand, info: Operand, factors: Operand) -> LaunchList 
 
 
 def _emit_lu(launches: LaunchList, a: Operand, piv: Operand, info: Operand, factors: Operand) -> None:
-    emit_copy(launches, 1.0, a, factors)
-    getrf.emit(launches, piv, info, factors)
+    def factor() -> None:
+        getrf.emit(launches, piv, info, factors)
+
+    emit_from(launches, a, factors, lambda: emit_copy(launches, 1.0, a, factors), factor)
 
 
 def lu_solution(
@@ -128,13 +137,15 @@ def lu_solution(
 def _emit_lu_solution(
     launches: LaunchList, factors: Operand, piv: Operand, b: Operand, x: Operand, left: bool, adjoint: bool
 ) -> None:
-    emit_copy(launches, 1.0, b, x)
-    if left:
-        getrs.emit(launches, piv, factors, x, Trans.CONJ if adjoint else Trans.NO)
-    elif adjoint:  # X A^H = B where conj(A) X^T = B^T
-        getrs.emit(launches, piv, factors.conjugate(), x.T, Trans.NO)
-    else:
-        getrs.emit(launches, piv, factors, x.T, Trans.TRANS)
+    def solve() -> None:
+        if left:
+            getrs.emit(launches, piv, factors, x, Trans.CONJ if adjoint else Trans.NO)
+        elif adjoint:  # X A^H = B where conj(A) X^T = B^T
+            getrs.emit(launches, piv, factors.conjugate(), x.T, Trans.NO)
+        else:
+            getrs.emit(launches, piv, factors, x.T, Trans.TRANS)
+
+    emit_from(launches, b, x, lambda: emit_copy(launches, 1.0, b, x), solve)
 
 
 def solution(
