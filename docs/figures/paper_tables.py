@@ -207,19 +207,20 @@ def scheme_winners() -> Iterator[str]:
     """Steinsland's question: the scheme that is the fastest by order, and its rate, a device each."""
     for path in sorted(STUDIES.glob("*/steinsland.json")):
         run = json.loads(path.read_text())
+        orders = list(dict.fromkeys(n for row in run["results"] for n in row["ours"]))
         rows = [
-            [f"{row['dtype']}gemm {row['layout']}", *(_winner(row["schemes"], n) for n in row["ours"])]
+            [f"{row['dtype']}gemm {row['layout']}", *(_winner(row["schemes"], n) for n in orders)]
             for row in run["results"]
         ]
         yield from ("", f"{run['device']}, TFLOP/s by order:", "")
-        yield from markdown_rows(("GEMM", *run["results"][0]["ours"]), rows)
+        yield from markdown_rows(("GEMM", *orders), rows)
     yield ""
 
 
 def _winner(schemes: dict[str, Any], n: str) -> str:
     rates = {name: (each["best"].get(n) or {}).get("tflops", 0.0) for name, each in schemes.items()}
     best = max(rates, key=lambda name: rates[name])
-    return f"{best} {rates[best]:.1f}"
+    return f"{best} {rates[best]:.1f}" if rates[best] else ""
 
 
 def _recorded() -> list[dict[str, Any]]:

@@ -131,3 +131,22 @@ def test_bytes_of_a_run_without_trmm(papers, tmp_path, monkeypatch):
         and "| d | TRSM of GEMM, this library | 1.00 |" in lines
     )
     assert not any("TRMM" in line for line in lines)
+
+
+def test_the_fastest_schemes_of_a_run_that_was_cut_off(papers, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["paper_tables"], "STUDIES", tmp_path)
+    (tmp_path / "a_card").mkdir()
+
+    def schemes(**rates):
+        return {name: {"best": {"64": {"tflops": rate}, "128": None}} for name, rate in rates.items()}
+
+    row = {
+        "dtype": "d",
+        "layout": "nn",
+        "ours": {"64": 9.0, "128": 9.0},
+        "schemes": schemes(none=1.0, both=2.0),
+    }
+    results = [row, {**row, "layout": "tn", "ours": {}, "schemes": schemes(none=3.0)}]
+    (tmp_path / "a_card" / "steinsland.json").write_text(json.dumps({"device": "A card", "results": results}))
+    lines = list(papers.lines_of("scheme_winners"))
+    assert "| dgemm nn | both 2.0 |  |" in lines and "| dgemm tn | none 3.0 |  |" in lines
