@@ -302,7 +302,7 @@ def method_of(requested: str | None) -> str | None:
 
 def splits_singles(dtype: Dtype) -> bool:
     """Whether the mode makes products in `dtype` of FP16. Routines of float32 and complex64 go other ways
-    then; of float64 and complex128 they are the same, and their large products alone gain.
+    then; of float64 and complex128 SYMM and large Cholesky factors do, of others large products gain.
     """
     return dtype.real_size == 4 and method_of(None) == TENSOR
 
