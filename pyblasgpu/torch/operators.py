@@ -100,6 +100,8 @@ def _direct(op: Any, row: type[Operator], function: Any) -> Callable[..., Any]:
     """Return the function of an operator: itself, but for plain tensors of a device that nothing watches."""
     apply, is_traced = function.apply, torch.compiler.is_dynamo_compiling
     is_recording, wants_gradient = _C.is_grad_enabled, _C._any_requires_grad
+    is_excluded, recording = _C._dispatch_tls_is_dispatch_key_excluded, _C.DispatchKey.AutogradCUDA
+    tensors = row.places.tensors
 
     def direct(*args: Any) -> Any:
         if is_traced() or type(args[0]) not in _TYPES or not args[0].is_cuda or _is_watched():
@@ -107,10 +109,10 @@ def _direct(op: Any, row: type[Operator], function: Any) -> Callable[..., Any]:
         if not is_recording() or not wants_gradient(*args):
             outputs = launched(row, args)
             return op(*args) if outputs is None else outputs
-        are_plain = all(args[i] is None or type(args[i]) in _TYPES for i in row.places.tensors)
-        if are_plain and not _C._dispatch_tls_is_dispatch_key_excluded(_C.DispatchKey.AutogradCUDA):
-            return apply(None, *args)
-        return op(*args)
+        for i in tensors:
+            if args[i] is not None and type(args[i]) not in _TYPES:
+                return op(*args)
+        return op(*args) if is_excluded(recording) else apply(None, *args)
 
     return direct
 
