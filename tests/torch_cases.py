@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import pytest
 import torch
 
-import pyblasgpu.torch  # noqa: F401 - fills the table
+import pyblasgpu.torch as ours
 from pyblasgpu.torch.operators import TABLE
 
-__all__ = ["BACKENDS", "CASES", "DTYPES", "Case", "hermitian", "random", "spd"]
+__all__ = ["AT_ONCE", "BACKENDS", "CASES", "DTYPES", "Case", "hermitian", "random", "spd"]
 
 DTYPES = [torch.float64, torch.complex128]
 #: Compilers of `torch.compile`.
@@ -191,3 +191,12 @@ assert {case.name for case in CASES.values()} == set(TABLE)
 #: Cases whose arguments may be any tensors, as `opcheck` has them. Those of the other operator are made by
 #: `inv_quad_logdet`, whose checks include it.
 FREE_CASES = {name: case for name, case in CASES.items() if case.name != "inv_quad_logdet_backward"}
+#: Functions whose gradients are one list.
+AT_ONCE = {
+    "product": lambda a, b: ours.gemm(a, b, alpha=2),
+    "triangle": lambda a, b: ours.solve_triangular(a, b, upper=False),
+    "triangle on the right": lambda a, b: ours.solve_triangular(a, b.mT, upper=True, left=False),
+    "solution": lambda a, b: ours.solve_ex(a, b).result,
+    "definite": lambda a, b: ours.cholesky_solve(b, a),
+    "definite by an upper factor": lambda a, b: ours.cholesky_solve(b, a, upper=True),
+}

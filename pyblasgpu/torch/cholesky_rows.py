@@ -12,10 +12,11 @@ import pyblasgpu as pb
 
 from ..operators import cholesky as rows
 from ..types import Uplo
-from .launched import listed
+from .launched import Gradients, Places, launched, listed, of_gradients
 from .memory import (
     adjoint,
     by_columns,
+    by_rows,
     common_batch,
     integers,
     mirror,
@@ -102,8 +103,27 @@ def _reverse(l: Tensor, g: Tensor, leaf: int, where: dict[str, Any]) -> None:
     _reverse(l1, g1, leaf, where)
 
 
+class _SolutionGradients(Gradients):
+    places = Places(("factor", "x", "g", "upper"), (0, 1, 2), (3,), ())
+
+    @staticmethod
+    def launches(factor, x, g, upper):
+        return of_gradients("of_definite_solution", Uplo.UPPER if upper else Uplo.LOWER)
+
+    @staticmethod
+    def empty(factor, x, g, upper):
+        return by_rows(factor, factor.shape), by_columns(x, x.shape)
+
+
 class CholeskySolve(rows.CholeskySolve, Operator):
     operands = ("factor", "b", "out")
+
+    @staticmethod
+    def at_once(s, g):
+        if not s.needs["factor"] or s.factor.shape[:-2] != s.out.shape[:-2]:
+            return None
+        both = launched(_SolutionGradients, (s.factor, s.out, g, s.upper))
+        return both and both[::-1]
 
     @staticmethod
     def launches(b, factor, upper):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
@@ -24,7 +24,7 @@ from ..operators.row import CORE
 from ..types import DTYPES, INT32
 from .served import LETTERS
 
-__all__ = ["Places", "enqueue", "launched", "listed", "of_level3"]
+__all__ = ["Gradients", "Places", "enqueue", "launched", "listed", "of_gradients", "of_level3"]
 
 #: Launches of a call, for ``(alpha, beta)`` and operands; see `CachedCall`.
 Prepare = Callable[[tuple[Any, ...], Any], Any]
@@ -77,6 +77,16 @@ class _Kept(NamedTuple):
     new: tuple[tuple[Any, Any, torch.dtype, torch.device], ...]
     order: Callable[[list[int]], tuple[int, ...]]
     spaced: tuple[int, ...]
+
+
+class Gradients:
+    """Gradients of two matrices at once, as a row that is no operator."""
+
+    places: ClassVar[Places]
+    returns = "ga", "gb"
+    operands: ClassVar[tuple[str, ...]] = ()
+    given: ClassVar[Callable[..., Any] | None] = None
+    finish = None
 
 
 def launched(row: Any, args: tuple[Any, ...]) -> Any:
@@ -149,6 +159,11 @@ def enqueue(name: str, *arrays: Tensor) -> bool:
 def listed(name: str = "launch_list", module: str = "new_results", **flags: Any) -> Prepare:
     """Return what makes a launch list of a routine of LAPACK's, for operands in its order."""
     return lambda _, operands: getattr(routine_module(f"lapack.{module}"), name)(*operands, **flags)
+
+
+def of_gradients(name: str, *flags: Any) -> Prepare:
+    """Return the same for two gradients at once."""
+    return lambda _, operands: getattr(routine_module("gradients"), name)(*operands, *flags)
 
 
 def of_level3(stem: str, factors: int, c: Any = None, **flags: Any) -> Prepare:

@@ -12,7 +12,7 @@ import pyblasgpu as pb
 from ..api.blas.arrays import common_dtype_of
 from ..api.lapack import determinants
 from ..operators import lu as rows
-from .launched import listed
+from .launched import Gradients, Places, launched, listed, of_gradients
 from .memory import by_columns, common_batch, integers
 from .operators import Operator, register
 from .tensors import TENSORS
@@ -112,8 +112,27 @@ def _solved(out: Tensor, lu: Tensor, piv: Any, left: bool, adjoint: bool) -> Non
         pb.lapack.getrs(lu, piv, out.mT, 1, 1)
 
 
+class _SolutionGradients(Gradients):
+    places = Places(("lu", "pivots", "x", "g"), (0, 1, 2, 3), (), ())
+    given = staticmethod(_from_zero)
+
+    @staticmethod
+    def launches(lu, pivots, x, g):
+        return of_gradients("of_solution")
+
+    @staticmethod
+    def empty(lu, pivots, x, g):
+        return by_columns(lu, lu.shape), by_columns(x, x.shape)
+
+
 class SolveEx(rows.SolveEx, Operator):
     operands = ("a", "b", "pivots", "info", "lu", "x")
+
+    @staticmethod
+    def at_once(s, g, *_):
+        if not s.left or not s.needs["a"] or s.lu.shape[:-2] != s.x.shape[:-2]:
+            return None
+        return launched(_SolutionGradients, (s.lu, s.pivots, s.x, g))
 
     @staticmethod
     def launches(a, b, left):

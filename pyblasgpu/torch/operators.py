@@ -49,6 +49,9 @@ class Operator(Row):
         ``given(*args)`` returns the arguments with tensors as the launch list reads them.
     finish : callable or None
         ``finish(outputs, *args)`` completes outputs that the launch list has left.
+    at_once : callable or None
+        ``at_once(s, *grads)`` returns what `backward` does, by one launch list and without derivatives of its
+        own; None where there is no such list.
     """
 
     places: ClassVar[Places]
@@ -56,6 +59,7 @@ class Operator(Row):
     launches: ClassVar[Callable[..., Any] | None] = None
     given: ClassVar[Callable[..., Any] | None] = None
     finish: ClassVar[Callable[..., None] | None] = None
+    at_once: ClassVar[Callable[..., Any] | None] = None
 
     @staticmethod
     def empty(*args: Any) -> Any:
@@ -198,7 +202,11 @@ def _recorded(op: Any, row: type[Operator]) -> Any:
         if any(grad is not None for grad in grads):
             s = state(ctx)
             s.needs = dict(zip(names, ctx.needs_input_grad[1:], strict=True))
-            found = row.backward(TENSORS, s, *grads)
+            found = None
+            if row.at_once is not None and type(grads[0]) is Tensor and grads[0].is_cuda:
+                found = None if _C.is_grad_enabled() or _is_watched() else row.at_once(s, *grads)
+            if found is None:
+                found = row.backward(TENSORS, s, *grads)
             each = found if isinstance(found, tuple) else (found,)
             for i, shape, grad in zip(tensors, ctx.input_shapes, each, strict=True):
                 if isinstance(grad, Tensor):  # what broadcast is summed

@@ -13,7 +13,7 @@ import pyblasgpu as pb
 
 from ..operators import products as rows
 from ..types import DTYPES, Diag, Side, Uplo, product_method
-from .launched import of_level3
+from .launched import Gradients, Places, launched, of_gradients, of_level3
 from .memory import by_columns, by_rows, common_batch, where_computed
 from .operators import Operator, register
 from .served import LETTERS
@@ -79,7 +79,26 @@ def _diag(unit: bool) -> Diag:
     return Diag.UNIT if unit else Diag.NON_UNIT
 
 
+class _ProductGradients(Gradients):
+    places = Places(("a", "b", "g", "alpha", "method"), (0, 1, 2), (4,), (3,))
+
+    @staticmethod
+    def launches(a, b, g, alpha, method):
+        return of_gradients("of_product", product_method(method, DTYPES[LETTERS[a.dtype]], "gemm"))
+
+    @staticmethod
+    def empty(a, b, g, alpha, method):
+        return by_rows(a, a.shape), by_rows(b, b.shape)
+
+
 class Gemm(rows.Gemm, Operator):
+    @staticmethod
+    def at_once(s, g):
+        if not s.needs["a"] or not s.needs["b"] or s.a.shape[:-2] != s.b.shape[:-2]:
+            return None
+        both = launched(_ProductGradients, (s.a, s.b, g, s.alpha, s.method))
+        return both and (*both, s.needs["c"] and s.beta * g)
+
     @staticmethod
     def launches(a, b, c, alpha, beta, method):
         method = product_method(method, DTYPES[LETTERS[a.dtype]], "gemm")
@@ -166,7 +185,25 @@ class Trmm(rows.Trmm, Operator):
         pb.trmm(a, b, alpha=alpha, out=out, **flags, **where_computed(out))
 
 
+class _TriangularGradients(Gradients):
+    places = Places(("a", "x", "g", "left", "lower"), (0, 1, 2), (3, 4), ())
+
+    @staticmethod
+    def launches(a, x, g, left, lower):
+        return of_gradients("of_triangular_solution", _side(left), _uplo(lower))
+
+    @staticmethod
+    def empty(a, x, g, left, lower):
+        return by_rows(a, a.shape), by_columns(x, x.shape)
+
+
 class Trsm(rows.Trsm, Operator):
+    @staticmethod
+    def at_once(s, g):
+        if not s.needs["a"] or s.unit or s.alpha != 1 or s.a.shape[:-2] != s.out.shape[:-2]:
+            return None
+        return launched(_TriangularGradients, (s.a, s.out, g, s.left, s.lower))
+
     @staticmethod
     def launches(a, b, alpha, left, lower, unit):
         return of_level3("trsm", 2, side=_side(left), uplo=_uplo(lower), diag=_diag(unit))

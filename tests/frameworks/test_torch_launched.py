@@ -8,12 +8,12 @@ import torch
 from torch.autograd import gradcheck, gradgradcheck
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch_cases import CASES, random, spd
+from torch_cases import AT_ONCE, CASES, random, spd
 from walk import walk
 
 import pyblasgpu.torch as ours
 from pyblasgpu.routines.lapack import reverse_potrf
-from pyblasgpu.torch import operators
+from pyblasgpu.torch import cholesky_rows, lu_rows, operators, product_rows
 
 WITHOUT_LIST = ("qr", "eigh", "eigvalsh", "svd", "svdvals", "pinv")
 LISTED = {
@@ -34,10 +34,11 @@ def lists(monkeypatch):
     def noting(row, args):
         outputs = launched(row, args)
         if outputs is not None:
-            served.append(row.schema.partition("(")[0])
+            served.append(getattr(row, "schema", row.__name__).partition("(")[0])
         return outputs
 
-    monkeypatch.setattr(operators, "launched", noting)
+    for module in (operators, cholesky_rows, lu_rows, product_rows):
+        monkeypatch.setattr(module, "launched", noting)
     return served
 
 
@@ -129,6 +130,26 @@ def test_a_repeated_call_enters_few_functions(call, monkeypatch):
 
     run()
     assert len(steps := walk(run).steps) <= WALKS[call], steps
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
+@pytest.mark.parametrize("batch", [(), (2,)], ids=str)
+@pytest.mark.parametrize("name", AT_ONCE)
+def test_gradients_of_both_matrices_are_one_list(name, batch, dtype, lists, monkeypatch):
+    a, b, g = spd(dtype, *batch, 4, 4), random(dtype, *batch, 4, 2), random(dtype, *batch, 4, 2)
+    inputs = [each.requires_grad_() for each in (a, b)]
+    g = g.mT if "right" in name else g
+
+    def grads(create_graph):
+        out = AT_ONCE[name](*inputs)
+        return torch.autograd.grad(out, inputs, g, create_graph=create_graph)
+
+    cuda_tensors.install(monkeypatch)
+    expected = grads(True)  # by operators, whose gradients are known
+    for _ in range(2):
+        lists.clear()
+        torch.testing.assert_close(grads(False), expected)
+        assert len(lists) == 2, lists
 
 
 def test_parameters_are_tensors(lists, monkeypatch):

@@ -82,6 +82,21 @@ def test_gradients_are_pytorchs(name: str, batch: tuple[int, ...], n: int, dtype
     torch.testing.assert_close(*grads)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
+@pytest.mark.parametrize(("batch", "n"), [((), 700), ((20,), 40)])
+@pytest.mark.parametrize("name", cases.AT_ONCE)
+def test_gradients_of_both_matrices_are_those_of_operators(
+    name: str, batch: tuple[int, ...], n: int, dtype: Any
+) -> None:
+    """By one launch list, and by operators where derivatives follow."""
+    a, b = cases.spd(dtype, *batch, n, n).cuda() / n, cases.random(dtype, *batch, n, 3).cuda()
+    inputs = [each.requires_grad_() for each in (a, b)]
+    out = cases.AT_ONCE[name](*inputs)
+    g = torch.randn_like(out)
+    expected = torch.autograd.grad(out, inputs, g, retain_graph=True, create_graph=True)
+    torch.testing.assert_close(torch.autograd.grad(out, inputs, g), expected)
+
+
 SPECTRA: dict[str, Callable[[Any, Any], Any]] = {
     "eigh": lambda f, p: f.eigh(p)[1].abs(),
     "eigvalsh": lambda f, p: f.eigvalsh(p, "U"),

@@ -1,0 +1,108 @@
+"""Gradients of products and solutions with respect to both matrices: one launch list for each.
+
+Operands that are read are first and stay as they are; the gradients of A and B follow.
+"""
+
+from __future__ import annotations
+
+from ..operands import Operand
+from ..types import Diag, Region, Side, Trans, Uplo
+from .copies import emit_copy, emit_copy_to_workspace, emit_zeros_beyond
+from .lapack import getrs, potrs
+from .lapack.factor_steps import with_alpha
+from .launch_list import LaunchList, cached_launch_list
+from .level3 import gemm, trmm, trsm
+from .level3.gemm import emit_gemm
+
+__all__ = ["of_definite_solution", "of_product", "of_solution", "of_triangular_solution"]
+
+
+def of_product(
+    a: Operand, b: Operand, g: Operand, ga: Operand, gb: Operand, method: str | None
+) -> LaunchList:
+    """Return the list of alpha G B^H and alpha A^H G, the gradients of A B for that of the result, G."""
+    return cached_launch_list(_emit_of_product, (a, b, g, ga, gb), (method,), 3)
+
+
+def _emit_of_product(
+    launches: LaunchList,
+    a: Operand,
+    b: Operand,
+    g: Operand,
+    ga: Operand,
+    gb: Operand,
+    method: str | None,
+) -> None:
+    gemm.emit(launches, g, b.T.conjugate(), ga, True, method)
+    gemm.emit(launches, a.T.conjugate(), g, gb, True, method)
+
+
+def of_triangular_solution(
+    a: Operand, x: Operand, g: Operand, ga: Operand, gb: Operand, side: Side, uplo: Uplo
+) -> LaunchList:
+    """Return the list of U = A^-H G, the gradient of B in A X = B, and the triangle of -U X^H; of X A = B
+    from the right.
+    """
+    return cached_launch_list(_emit_of_triangular, (a, x, g, ga, gb), (side, uplo), 3)
+
+
+def _emit_of_triangular(
+    launches: LaunchList, a: Operand, x: Operand, g: Operand, ga: Operand, gb: Operand, side: Side, uplo: Uplo
+) -> None:
+    system = a.T.conjugate(), gb, side, uplo.flipped, Diag.NON_UNIT
+    emit_copy(launches, 1.0, g, gb)
+    with_alpha(launches, 1.0, lambda: trsm.emit(launches, *system))
+    emit_zeros_beyond(launches, ga, uplo)
+    _emit_outer(launches, gb, x, ga, side, Region.of(uplo))
+
+
+def of_definite_solution(
+    c: Operand, x: Operand, g: Operand, gc: Operand, gb: Operand, uplo: Uplo
+) -> LaunchList:
+    """Return the list of U = A^-1 G, the gradient of B in A X = B, from the Cholesky factor C, and that of C:
+    the lower triangle of -(U X^H + X U^H) L, or its conjugate transpose.
+    """
+    return cached_launch_list(_emit_of_definite, (c, x, g, gc, gb), (uplo,), 3)
+
+
+def _emit_of_definite(
+    launches: LaunchList, c: Operand, x: Operand, g: Operand, gc: Operand, gb: Operand, uplo: Uplo
+) -> None:
+    up = c if uplo is Uplo.UPPER else c.T.conjugate()
+    emit_copy(launches, 1.0, g, gb)
+    with launches.temporary():
+        potrs.emit(launches, c, gb, uplo)
+    emit_zeros_beyond(launches, gc, uplo)
+    beta, region = 0.0, Region.of(uplo)
+    for one, other in ((gb, x), (x, gb)):
+        with launches.temporary():
+            moved = emit_copy_to_workspace(launches, other)
+            _emit_product(launches, up, moved)
+            left, right = (one, moved) if uplo is Uplo.LOWER else (moved, one)
+            emit_gemm(launches, -1.0, left, right.T.conjugate(), beta, gc, region)
+        beta = 1.0
+
+
+def _emit_product(launches: LaunchList, up: Operand, b: Operand) -> None:
+    with_alpha(launches, 1.0, lambda: trmm.emit(launches, up, b, Side.LEFT, Uplo.UPPER, Diag.NON_UNIT))
+
+
+def of_solution(lu: Operand, piv: Operand, x: Operand, g: Operand, ga: Operand, gb: Operand) -> LaunchList:
+    """Return the list of U = A^-H G, the gradient of B in A X = B, from the LU factors of A, and -U X^H."""
+    return cached_launch_list(_emit_of_solution, (lu, piv, x, g, ga, gb), (), 4)
+
+
+def _emit_of_solution(
+    launches: LaunchList, lu: Operand, piv: Operand, x: Operand, g: Operand, ga: Operand, gb: Operand
+) -> None:
+    emit_copy(launches, 1.0, g, gb)
+    getrs.emit(launches, piv, lu, gb, Trans.CONJ)
+    _emit_outer(launches, gb, x, ga, Side.LEFT, Region.ALL)
+
+
+def _emit_outer(
+    launches: LaunchList, u: Operand, x: Operand, ga: Operand, side: Side, region: Region
+) -> None:
+    """Emit -U X^H, or -X^H U where A is on the right."""
+    one, other = (u, x.T.conjugate()) if side is Side.LEFT else (x.T.conjugate(), u)
+    emit_gemm(launches, -1.0, one, other, 0.0, ga, region)
