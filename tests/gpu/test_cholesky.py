@@ -111,7 +111,18 @@ def test_infos_of_a_stack_with_special_values(letter):
 
 @pytest.mark.parametrize(
     "n, batch",
-    [(4, 37), (16, 37), (32, 37), (64, 37), (128, 37), (150, 37), (1, 9000), (4, 20_000), (16, 9000)],
+    [
+        (4, 37),
+        (16, 37),
+        (32, 37),
+        (64, 37),
+        (128, 37),
+        (150, 37),
+        (520, 7),
+        (1, 9000),
+        (4, 20_000),
+        (16, 9000),
+    ],
 )
 @pytest.mark.parametrize("letter", DTYPES)
 def test_batches(letter, n, batch):

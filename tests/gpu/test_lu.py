@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import scipy.linalg.lapack
 
-from pyblasgpu import lapack
+from pyblasgpu import lapack, linalg
 from pyblasgpu.database import FIXED
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.types import DTYPES
@@ -150,7 +150,7 @@ def test_solutions(letter, n, columns, trans):
 
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize(
-    "n, columns, count", [(3, 1, 70000), (8, 4, 37), (16, 5, 9), (32, 16, 3), (27, 1, 100)]
+    "n, columns, count", [(3, 1, 70000), (8, 4, 37), (12, 2, 33), (16, 5, 9), (32, 16, 3), (27, 1, 100)]
 )
 @pytest.mark.parametrize("order", "CF")
 def test_small_matrices(letter, n, columns, count, order):
@@ -165,6 +165,36 @@ def test_small_matrices(letter, n, columns, count, order):
     for trans, op in enumerate((a, a.swapaxes(1, 2), a.conj().swapaxes(1, 2))):
         x = getattr(lapack, f"{letter}getrs")(lu, piv, cupy.asarray(b), trans)[0].get()
         residual = abs(op @ x - b).max(axis=(1, 2))
+        size = abs(a).max(axis=(1, 2)) * abs(x).max(axis=(1, 2))
+        assert (residual <= 100 * n * n * np.finfo(a.dtype).eps * size).all()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize(
+    "n, columns, count",
+    [
+        (1, 3, 9),
+        (4, 4, 20_000),
+        (7, 2, 33),
+        (8, 40, 500),
+        (13, 1, 300),
+        (16, 16, 77),
+        (27, 5, 40),
+        (32, 70, 9),
+    ],
+)
+@pytest.mark.parametrize("order", "CF")
+def test_small_systems_at_once(letter, n, columns, count, order):
+    """Solutions and inverses of stacks in one launch, which leave A and B as they are."""
+    a, b = random(letter, count, n, n), random(letter, count, n, columns, seed=3)
+    matrices, right = (
+        cupy.asarray(x) if order == "C" else cupy.asarray(x.swapaxes(1, 2).copy()).swapaxes(1, 2)
+        for x in (a, b)
+    )
+    solution, inverse = linalg.solve(matrices, right).get(), linalg.inv(matrices).get()
+    assert (matrices.get() == a).all() and (right.get() == b).all()
+    for x, expected in ((solution, b), (inverse, np.broadcast_to(np.eye(n), a.shape))):
+        residual = abs(a @ x - expected).max(axis=(1, 2))
         size = abs(a).max(axis=(1, 2)) * abs(x).max(axis=(1, 2))
         assert (residual <= 100 * n * n * np.finfo(a.dtype).eps * size).all()
 
