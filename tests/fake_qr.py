@@ -34,10 +34,11 @@ def geqrf_panel(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
 
 def geqrf_tall(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     """A panel of many rows."""
-    m, n, tau_step, *steps = numbers
-    assert grid[1:] == (1, 1) and m >= n
-    tau, _, a, *_ = pointers
-    _factor(fake.view(tau, n, 1, tau_step, 1, 1, 0)[0], fake.view(a, m, n, *steps, 1, 0)[0])
+    m, n, always, tau_step, *steps = numbers
+    assert grid[1:] == (1, 1) and m >= n and n <= fake.source.config.MOST
+    tau, _, a, info, _ = pointers
+    if always or words(info, 1, 1, 1, 0)[0]:
+        _factor(fake.view(tau, n, 1, tau_step, 1, 1, 0)[0], fake.view(a, m, n, *steps, 1, 0)[0])
 
 
 def geqp3(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:

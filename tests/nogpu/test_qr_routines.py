@@ -185,9 +185,9 @@ def test_panels_of_many_rows(kernels):
     ):
         kernels.launches.clear()
         with deciding_by(cholesky_panel_min_rows=least):
-            a = matrix_of("random", "d", 60_000, columns)
+            a = matrix_of("zero columns" if kernel == "orhr_leaf" else "random", "d", 60_000, columns)
             qr, tau = factored(a, "F")
         q = qr.copy(order="F")
         run(orgqr, tau, q)
-        assert kernel in {name for name, *_ in kernels.launches}
+        assert {kernel, "geqrf_tall"} <= {name for name, *_ in kernels.launches}
         check_factors(a, q, np.triu(qr[:columns]))

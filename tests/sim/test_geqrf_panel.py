@@ -50,6 +50,7 @@ class Tall(NamedTuple):
     """How `geqrf_tall` factors: a matrix after the other, several blocks each."""
 
     kernels: ModuleType = geqrf_tall
+    info: int | None = None
 
     def factor(self, a, tau) -> None:
         (batch, m, n), steps = a.shape, strides(a)
@@ -57,7 +58,9 @@ class Tall(NamedTuple):
         blocks, flags = config.grid(m, 3), np.zeros(2, np.int32)
         for z in range(batch):
             state, numbers = np.full(config.state(blocks), np.nan, a.dtype), (strides(tau)[1], *steps[1:])
-            run(self.kernels.source(config), blocks, (tau[z], state, a[z], flags), (m, n, *numbers), ())
+            info, always = np.full(1, self.info or 0, np.int32), int(self.info is None)
+            arrays = tau[z], state, a[z], info, flags
+            run(self.kernels.source(config), blocks, arrays, (m, n, always, *numbers), ())
             assert not flags.any()
 
 
@@ -206,3 +209,20 @@ def negligible(letter="d", way=KINDS["whole"]) -> None:
 @pytest.mark.parametrize("letter", DTYPES)
 def test_negligible_rests(letter, way):
     negligible(letter, way)
+
+
+def test_tall_panels_of_several_parts():
+    check("c", 40, 19, way=Tall())
+
+
+def skipped(kernels=geqrf_tall) -> None:
+    """Nothing is done where info is 0; else the factors are LAPACK's."""
+    a = np.random.default_rng(3).standard_normal((1, 40, 3))
+    tau, before = np.full((1, 3), np.nan), a.copy()
+    Tall(kernels, 0).factor(a, tau)
+    assert (a == before).all() and np.isnan(tau).all()
+    check("d", 40, 3, way=Tall(kernels, 2))
+
+
+def test_tall_panels_that_are_skipped():
+    skipped()

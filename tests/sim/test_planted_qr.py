@@ -44,6 +44,7 @@ def pivoted(test: Callable = test_geqp3.check, **options) -> Check:
     return Check("geqp3", lambda module: test(kernels=module, **options))
 
 
+SKIPPED = Check("geqrf_tall", lambda module: test_geqrf_panel.skipped(module))
 SPREAD, PIVOTED_SPECIAL = pivoted(blocks=2), pivoted(test_geqp3.special)
 SPECIAL, TALL_SPECIAL = panel(test=test_geqrf_panel.special), tall(test_geqrf_panel.special)
 LARGE, SMALL = panel(scale=1e307), panel(scale=1e-307)
@@ -122,7 +123,11 @@ DEFECTS = [
     ("factor.qr.geqrf_tall", "elif i > j:", "elif i >= j:", tall()),
     ("factor.qr.geqrf_tall", "i == first)", "i == j)", tall()),
     ("factor.qr.geqrf_tall", "elif j < k < n:", "elif j < k < n - 1:", tall()),
-    ("factor.qr.geqrf_tall", "if first < n:\n                leave", "if first < n - 1:\n                leave", tall()),
+    ("factor.qr.geqrf_tall", "if first < n:\n            leave", "if first < n - 1:\n            leave", tall()),
+    ("factor.qr.geqrf_tall", "block] = x\n        cuda.syncthreads()", "block] = x", tall(m=40, n=19)),
+    ("factor.qr.geqrf_tall", "if begin <= first:", "if begin < first:", tall()),
+    ("factor.qr.geqrf_tall", "max(j + 1, 0), n - 1)", "max(j + 1, 0), n)", tall(n=8)),
+    ("factor.qr.geqrf_tall", "load_acquire(info, 0) == 0", "load_acquire(info, 0) != 0", SKIPPED),
     ("factor.qr.geqrf_tall", "i + blocks * DIM", "m", tall(m=130)),
     ("factor.qr.reflector_copy", "i > first + j", "i >= first + j", copy()),
     ("factor.qr.reflector_copy", "m + (DIM - 1)", "m", copy()),

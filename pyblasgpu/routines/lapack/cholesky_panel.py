@@ -4,8 +4,9 @@ R1 of A^H A = R1^H R1 gives Q1 = A R1^-1. A second round with Q1 makes Q = Q1 R2
 (Yamamoto, Nakatsukasa, Yanagisawa and Fukaya, 2015). `orhr_leaf` makes Householder vectors of Q. So columns
 cost products and triangular solutions, and no barrier each.
 
-Where a Cholesky factor fails, or Q1 is too far from orthonormal, info is not 0, and `geqp3` factors those
-matrices from a copy, by reflectors. It is launched for all, and reads info: the host does not wait.
+Where a Cholesky factor fails, or Q1 is too far from orthonormal, info is not 0, and `geqp3` or `geqrf_tall`
+factors those matrices from a copy, by reflectors. It is launched for all, and reads info: the host does not
+wait.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ..copies import emit_copy_to_workspace, is_readable
 from ..launch_list import LaunchList
 from ..level3 import trsm
 from ..level3.gemm import emit_gemm
-from . import geqp3
+from . import geqp3, tall_panel
 from .factor_steps import emit_potrf_leaf, leaf_config, with_alpha
 from .laswp import words
 
@@ -28,12 +29,20 @@ __all__ = ["applies", "emit"]
 
 SHARE = 2  # rows for each column, at least: the condition of fewer random rows is large
 FEW = 16  # columns that reflectors take less time for
+#: Multiprocessors that each matrix has at least, so that those that fail do not take much longer.
+BLOCKS = 4
+TALL = 1 << 14  # rows of columns of which each is too much for one block
 
 
 def applies(launches: LaunchList, a: Operand) -> bool:
     """Whether the columns of A are factored so: there are enough rows, and the kernels can have them."""
     device, n = current(launches.device), a.cols
-    if n < FEW or a.rows < max(SHARE * n, launches.policy.cholesky_panel_min_rows) or not is_readable(a):
+    if (
+        n < FEW
+        or a.batch * BLOCKS > device.sm_count
+        or a.rows < max(SHARE * n, launches.policy.cholesky_panel_min_rows)
+        or not is_readable(a)
+    ):
         return False
     stems = potrf_leaf.STEM, orhr_leaf.STEM
     return all(runs(stem, device) and n <= leaf_config(launches, stem, n).ORDER for stem in stems)
@@ -60,7 +69,8 @@ def emit(launches: LaunchList, tau: Operand, a: Operand) -> None:
         emit_gemm(launches, 1.0, second.T.conjugate(), first.T.conjugate(), 0.0, r)
         _emit_vectors(launches, info, tau, a, (first, second, r))
         _emit_solution(launches, r, a.block(n, 0, a.rows - n, n))
-        geqp3.emit_where_failed(launches, info, tau, a, before)
+        emit_where_failed = (tall_panel if a.rows > TALL else geqp3).emit_where_failed
+        emit_where_failed(launches, info, tau, a, before)
 
 
 def _emit_round(launches: LaunchList, info: Operand, factor: Operand, a: Operand, before: int) -> None:

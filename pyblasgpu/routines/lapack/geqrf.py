@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...dispatch.choose import select
 from ...dispatch.operand_copies import ALIGNED
 from ...gpu.device import current
-from ...kernels.factor.qr import geqrf_panel, geqrf_tall
+from ...kernels.factor.qr import geqrf_panel
 from ...operands import Operand
 from ..launch_list import LaunchList, cached_launch_list
 from ..level3.triangular import split
-from . import cholesky_panel
+from . import cholesky_panel, tall_panel
 from .block_reflector import (
     BlockReflector,
     blocks_of,
@@ -124,12 +123,9 @@ def _emit_blocks(
 
 def _emit_tall_columns(launches: LaunchList, tau: Operand, a: Operand) -> None:
     """Emit the factors of columns of too many rows for `geqrf_panel`: the recursion halves them."""
-    device = current(launches.device)
-    config = select(geqrf_tall.STEM, launches.dtype, "", (a.rows,), device).config
+    config = tall_panel.config_of(launches, a.rows)
     if a.cols <= config.COLS:
-        for z in range(a.batch):
-            with launches.temporary():
-                _emit_tall(launches, config, tau.matrices(z, 1), a.matrices(z, 1))
+        tall_panel.emit(launches, tau, a)
         return
     middle = split(-(-a.cols // config.COLS)) * config.COLS
     left, rest = tau.block(0, 0, middle, 1), tau.block(middle, 0, a.cols - middle, 1)
@@ -137,12 +133,3 @@ def _emit_tall_columns(launches: LaunchList, tau: Operand, a: Operand) -> None:
     _emit_tall_columns(launches, left, columns)
     _emit_right(launches, left, columns, a.block(0, middle, a.rows, a.cols - middle))
     _emit_tall_columns(launches, rest, a.block(middle, middle, a.rows - middle, a.cols - middle))
-
-
-def _emit_tall(launches: LaunchList, config: Any, tau: Operand, a: Operand) -> None:
-    """Emit the factors of a panel of too many rows, of one matrix."""
-    blocks = config.grid(a.rows, current(launches.device).sm_count)
-    state = launches.scratch(config.state(blocks), 1, 1)
-    numbers = a.rows, a.cols, tau.row_stride, a.row_stride, a.col_stride
-    operands = tau, state, a, launches.flags()
-    launches.emit(geqrf_tall.source(config), blocks, operands, lambda *_: numbers, ())
