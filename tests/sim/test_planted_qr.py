@@ -79,10 +79,10 @@ DEFECTS = [
     ("factor.qr.orhr_leaf", "            parts[t >> 5] = x\n        cuda.syncthreads()", "            parts[t >> 5] = x", columns()),
     # vectors of orthonormal columns
     ("factor.qr.signed_lu", "p[DIAGONAL] >= real(0)", "p[DIAGONAL] < real(0)", columns()),
-    ("factor.qr.signed_lu", "if i + PIVOTS <= t < ORDER", "if i + PIVOTS < t < ORDER", columns()),
+    ("factor.qr.signed_lu", "if t >= i + PIVOTS", "if t > i + PIVOTS", columns()),
     ("factor.qr.signed_lu", "subtract(y, TO, p, LEFT, y, FROM)", "pass", columns()),
     ("factor.qr.signed_lu", "            load(0, z, w, s, i, row, c)\n            store(0, z, w, s, x, row, c)", "            pass", columns(letter="s", n=16)),
-    ("factor.qr.signed_lu", "x[q * 2 + 1] = -x[q * 2 + 1]", "pass", columns(letter="z")),
+    ("factor.qr.signed_lu", "= -x[q * 2 + 1]", "= x[q * 2 + 1]", columns(letter="z")),
     ("factor.qr.signed_lu", "y[j] * z[k + 1] - y[j + 1] * z[k]", "y[j] * z[k + 1] + y[j + 1] * z[k]", columns(letter="z")),
     ("factor.qr.orhr_leaf", "offset(r, batch * stride_r * REALS)", "r", columns()),
     ("factor.qr.orhr_leaf", "< real(DEPARTURE)", "< real(1)", columns(test_reflectors.check_failures)),

@@ -222,7 +222,11 @@ def _build(config: OrhrLeaf):
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     ROWS, SPAN, BLOCK, WORST = ORDER * LD * REALS, ORDER * REALS, PIVOTS * REALS, float("inf")
     copy, commit, wait = block_copier(config, ORDER, ORDER, 1, LD), ptx.commit_async, ptx.wait_async(0)
-    read_rows, grid_dependency_wait, add = row_reader(config), ptx.grid_dependency_wait, _summer(config)
+    (read_rows, keep_rows), add, grid_dependency_wait = (
+        row_reader(config),
+        _summer(config),
+        ptx.grid_dependency_wait,
+    )
     measure, factor, write = _departure(config), factorizer(config), _writer(config)
     make, load_acquire, store_relaxed = _scalar_maker(config), ptx.load_acquire, ptx.store_relaxed
 
@@ -247,8 +251,7 @@ def _build(config: OrhrLeaf):
         commit()
         read_rows(0, x, second, ld, int32(0), n, t)
         if t < ORDER:
-            for k in range(BLOCK):
-                rows[t * BLOCK + k] = x[k]
+            keep_rows(0, rows, x, int32(0), n, t)
 
         # (2) how far R2 is from the identity
         acc[0] = real(0)

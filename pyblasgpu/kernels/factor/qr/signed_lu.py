@@ -1,8 +1,8 @@
 """Part of `orhr_leaf`: LU without pivots of Q - S R2 in shared memory, where S is found on the way.
 
-The sign of a row is minus that of its pivot in what is left of Q. Four columns are done between two barriers:
-all threads factor the four-by-four block of pivots themselves, each for a row of L, and those of the first
-rows for a column of W as well.
+The sign of a row is minus that of its pivot in what is left of Q. Four columns are done between two barriers.
+The first threads factor the four-by-four block of pivots themselves, each for a row of L and a column of W.
+All then update what is right of them.
 """
 
 from __future__ import annotations
@@ -20,24 +20,29 @@ PIVOTS = 4  # columns between barriers
 VECTOR = 16  # bytes of a load from shared memory
 
 
-def row_reader(config: Any) -> Callable:
-    """``read(0, x, second, ld, i, n, t)``: element t of four rows of R2 from i on, from columns of R2^H;
-    beyond column n those of the identity.
+def row_reader(config: Any) -> tuple[Callable, Callable]:
+    """``read(0, x, second, ld, i, n, t)``: element t of four rows of R2 from i on, of columns of R2^H, and
+    zeros. ``keep(0, rows, x, i, n, t)``: the same conjugated, and ones beyond column n, to shared memory.
     """
     REALS, COMPLEX = config.dtype_facts.reals_per_element, config.dtype_facts.is_complex
-    real, read, select = ptx.REALS[config.dtype_facts.real], ptx.load_global(1, False), ptx.select
+    real, load, select = ptx.REALS[config.dtype_facts.real], ptx.load_global(1, False), ptx.select
+    SPAN = PIVOTS * REALS
 
     @device_function
-    def one(q, x, second, ld, i, n, t):
+    def read(q, x, second, ld, i, n, t):
         row = i + q
-        ok = (row <= t) & (t < n)
         for part in range(REALS):
-            read(x, q * REALS + part, second, (row * ld + t) * REALS + part, ok)
-        if COMPLEX:
-            x[q * 2 + 1] = -x[q * 2 + 1]
-        x[q * REALS] = select((row == t) & (t >= n), real(1), x[q * REALS])
+            at = (row * ld + t) * REALS + part
+            load(x, q * REALS + part, second, at, (row <= t) & (t < n))
 
-    return unrolled(PIVOTS, one)
+    @device_function
+    def keep(q, rows, x, i, n, t):
+        at = t * SPAN + q * REALS
+        rows[at] = select((i + q == t) & (t >= n), real(1), x[q * REALS])
+        if COMPLEX:
+            rows[at + 1] = -x[q * 2 + 1]
+
+    return unrolled(PIVOTS, read), unrolled(PIVOTS, keep)
 
 
 def _less_product(facts: Dtype) -> Callable:
@@ -214,7 +219,7 @@ def factorizer(config: Any) -> Callable:
     REALS, real, int32 = facts.reals_per_element, ptx.REALS[facts.real], ptx.types.int32
     SPAN, TILE, WIDTH = PIVOTS * REALS, PIVOTS * PIVOTS * REALS, VECTOR // facts.real_size
     load_tile = ptx.load_shared(WIDTH, SPAN // WIDTH, WIDTH)
-    read_rows, update = row_reader(config), _updater(config)
+    (read_rows, keep_rows), update = row_reader(config), _updater(config)
     factor_pivots, solve_column = _pivot_steps(facts), _column_steps(facts)
 
     @device_function
@@ -252,30 +257,30 @@ def factorizer(config: Any) -> Callable:
         inverses, i = cuda.local.array(SPAN, real), int32(0)
         while i < n:
             # (a) the pivots, a row of L, and a column of W
-            read_rows(0, ahead, second, ld, int32(i + PIVOTS), n, t)
-            load_blocks(0, p, u, s, rows, i)
-            load_all(0, x, s, row, i)
-            factor_pivots(p, u, x, inverses, own)
-            if i + PIVOTS <= t < ORDER:
-                load_tile(y, 0, s, (i + t * LD) * REALS)
-                load_tile(u, 0, rows, t * SPAN)
-                solve_column(y, p, u, own)
-                for k in range(SPAN):
-                    s[(i + t * LD) * REALS + k] = y[k]
+            if t < ORDER:
+                read_rows(0, ahead, second, ld, int32(i + PIVOTS), n, t)  # before they are needed
+                load_blocks(0, p, u, s, rows, i)
+                load_all(0, x, s, row, i)
+                factor_pivots(p, u, x, inverses, own)
+                if t >= i + PIVOTS:
+                    store_all(0, x, s, row, i)
+                    load_tile(y, 0, s, (i + t * LD) * REALS)
+                    load_tile(u, 0, rows, t * SPAN)
+                    solve_column(y, p, u, own)
+                    for k in range(SPAN):
+                        s[(i + t * LD) * REALS + k] = y[k]
             cuda.syncthreads()
 
             # (b) what is right of them
             if row >= i + PIVOTS:
-                if group == 0:
-                    store_all(0, x, s, row, i)
+                load_all(0, x, s, row, i)
                 update(s, x, i, row, group)
             if t == 0:
                 store_blocks(0, p, s, i)
                 for q in range(PIVOTS):
                     signs[i + q] = own[q]
             if t < ORDER:
-                for k in range(SPAN):
-                    rows[t * SPAN + k] = ahead[k]
+                keep_rows(0, rows, ahead, int32(i + PIVOTS), n, t)
             cuda.syncthreads()
             i = int32(i + PIVOTS)
 
