@@ -118,7 +118,7 @@ DEFECTS = [
     ("factor.qr.register_columns", "rows - lane if col < n else 0)", "rows - lane)", panel()),
     ("factor.qr.register_columns", "rows - lane if col < n else 0\n", "rows - lane\n", panel()),
     ("factor.qr.register_columns", "select(i + k * WARP == col, real(1), real(0))", "real(0)", panel("panel")),
-    ("factor.qr.larft_leaf", "select(r <= c, s[", "select(r < c, s[", triangle()),
+    ("factor.qr.larft_leaf", "select(r <= c + k, s[", "select(r < c + k, s[", triangle()),
     ("factor.qr.larft_leaf", "if i < n:", "if i < n - 1:", triangle()),
     ("factor.qr.geqrf_tall", "elif i > j:", "elif i >= j:", tall()),
     ("factor.qr.geqrf_tall", "i == first)", "i == j)", tall()),

@@ -22,6 +22,7 @@ __all__ = ["STEM", "LarftLeaf", "source", "triangle_maker"]
 STEM = "larft_leaf"
 BYTES = 32  # of a row of V^H V that a thread reads at a time
 LOADS = 8  # columns of V^H V that a thread has under way
+AHEAD = 4  # columns of T that a thread reads at a time
 PARAMETERS = parameters(
     "pointer: tau, t",
     "int32: n",
@@ -42,7 +43,7 @@ class LarftLeaf(TriangleInShared):
     @property
     def registers(self) -> int:
         """Estimated 32-bit registers of a thread."""
-        return 48
+        return 64
 
 
 def source(config: LarftLeaf) -> KernelSource:
@@ -61,33 +62,45 @@ def source(config: LarftLeaf) -> KernelSource:
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
-def triangle_maker(facts: Dtype) -> Callable:
+def triangle_maker(facts: Dtype, ahead: int = 1) -> Callable:
     """``make(s, ld, tau, tau_step, n, r)``: row r of T by a thread, to the upper triangle of `s`, by columns.
 
     Below the diagonal is V^H V, which stays. Some columns are made at a time: rows of T before them are read
-    once for all of these.
+    once for all of these, `ahead` columns of T at a time, or as many as are made.
     """
     REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
     COLUMNS, LOCAL, VECTOR = BYTES // facts.itemsize, BYTES // facts.real_size, 16 // facts.real_size
     select, load, zero = ptx.select, ptx.load_shared(VECTOR, BYTES // 16, VECTOR), ptx.fill(LOCAL)
+    AHEAD = min(ahead, COLUMNS)
+    ALL, OF_T = AHEAD * LOCAL, AHEAD * 2
 
     @device_function
-    def add(acc, q, t, re, im):
+    def add(acc, q, t, u, re, im):
         if COMPLEX:
-            acc[q * 2] += t[0] * re + t[1] * im
-            acc[q * 2 + 1] += t[1] * re - t[0] * im
+            acc[q * 2] += t[u] * re + t[u + 1] * im
+            acc[q * 2 + 1] += t[u + 1] * re - t[u] * im
         else:
-            acc[q] += t[0] * re
+            acc[q] += t[u] * re
 
     @device_function
-    def add_before(q, acc, t, g):
-        add(acc, q, t, g[q * REALS], g[q * REALS + REALS - 1])
+    def fetch(k, t, g, s, ld, c, first, r):
+        for part in range(REALS):
+            t[k * 2 + part] = select(r <= c + k, s[((c + k) * ld + r) * REALS + part], real(0))
+        load(g, k * LOCAL, s, ((c + k) * ld + first) * REALS)
 
-    add_all = unrolled(COLUMNS, add_before)
+    def before_adder(k: int) -> Callable:
+        @device_function
+        def add_before(q, acc, t, g):
+            at = k * LOCAL + q * REALS
+            add(acc, q, t, k * 2, g[at], g[at + REALS - 1])
+
+        return unrolled(COLUMNS, add_before)
+
+    fetches, add_all = unrolled(AHEAD, fetch), in_order([before_adder(k) for k in range(AHEAD)])
 
     @device_function
     def add_after(q, acc, t, s, at):
-        add(acc, q, t, s[at + q * REALS], s[at + q * REALS + REALS - 1])
+        add(acc, q, t, 0, s[at + q * REALS], s[at + q * REALS + REALS - 1])
 
     def column_maker(q: int) -> Callable:
         add_rest = unrolled(COLUMNS - 1 - q, add_after)
@@ -113,13 +126,11 @@ def triangle_maker(facts: Dtype) -> Callable:
 
     @device_function
     def make(s, ld, tau, tau_step, n, r):
-        acc, g, t = cuda.local.array(LOCAL, real), cuda.local.array(LOCAL, real), cuda.local.array(2, real)
+        acc, g, t = cuda.local.array(LOCAL, real), cuda.local.array(ALL, real), cuda.local.array(OF_T, real)
         for first in range(0, n, COLUMNS):
             zero(acc, real(0))
-            for c in range(r & ~31, first):
-                for part in range(REALS):
-                    t[part] = select(r <= c, s[(c * ld + r) * REALS + part], real(0))
-                load(g, 0, s, (c * ld + first) * REALS)
+            for c in range(r & ~31, first, AHEAD):
+                fetches(0, t, g, s, ld, c, first, r)
                 add_all(0, acc, t, g)
             make_columns(acc, t, s, ld, tau, tau_step, first, n, r)
 
@@ -161,7 +172,7 @@ def _build(config: LarftLeaf):
     facts, LD = config.dtype_facts, config.ld
     REALS, real = facts.reals_per_element, ptx.REALS[facts.real]
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
-    grid_dependency_wait, load, make = ptx.grid_dependency_wait, _loader(config), triangle_maker(facts)
+    grid_dependency_wait, load, make = ptx.grid_dependency_wait, _loader(config), triangle_maker(facts, AHEAD)
 
     def larft_leaf(tau, t, n, tau_step, ldt, stride_tau, stride_t):
         # (1) V^H V by columns, a row a thread
