@@ -150,7 +150,7 @@ DEFECTS = [
     ("factor.qr.reflector", "h[TAU] * y[0] + h[TAU + 1] * y[1]", "h[TAU] * y[0] - h[TAU + 1] * y[1]", tall(letter="z")),
     ("factor.qr.geqrf_tall", "f * im - f_im * re", "f * im + f_im * re", tall(letter="z")),
     ("factor.qr.geqrf_tall", "(head[at] - w[at]) * back[k]", "(head[at] - w[at])", tall(scale=1e307)),
-    ("factor.qr.larft_leaf", "acc[q * 2 + 1] += t[1] * re - t[0] * im", "acc[q * 2 + 1] += t[1] * re + t[0] * im", triangle(letter="z")),
+    ("factor.qr.larft_leaf", "+= t[u + 1] * re - t[u] * im", "+= t[u + 1] * re + t[u] * im", triangle(letter="z")),
     ("factor.qr.larft_leaf", "re - f_im * acc[q * 2 + 1]", "re + f_im * acc[q * 2 + 1]", triangle(letter="z")),
     ("factor.qr.larft_leaf", "select(r < i, -re,", "select(r < i, re,", triangle()),
     ("factor.qr.register_columns", "v[k * 2] * im - v[k * 2 + 1] * re", "v[k * 2] * im + v[k * 2 + 1] * re", panel(letter="z")),
