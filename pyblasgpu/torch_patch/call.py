@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from torch import Tensor
 
-__all__ = ["Call", "order_of", "size_of", "stacks_size"]
+__all__ = ["Call", "order_of", "size_of", "size_of_solution", "stacks_size"]
 
 
 class Call(NamedTuple):
@@ -39,6 +39,11 @@ def size_of(*extents: Any) -> Any:
     for extent in extents:
         work = work * extent
     return work ** (1 / 3)
+
+
+def size_of_solution(a: Tensor, b: Tensor) -> Any:
+    """Return the size of a solution, at least the order: few columns take almost the time of many."""
+    return max(a.shape[-1], size_of(a.shape[-1], *b.shape))
 
 
 def order_of(a: Tensor) -> Any:

@@ -97,6 +97,7 @@ def patch_torch(
         The size from which on a call is served: for all functions, or by name where the default shall not
         hold. By default the results of ``pyblasgpu tune --torch`` here, else packaged ones. The size is the
         order of a square problem with as many operations: of a batch that of one matrix with as much work.
+        That of a solution from factors or with a triangle is at least its order.
     backend : {'auto', 'cuda', 'cpu'}, optional
         'cuda': tensors on CUDA devices. By default, and with 'auto', nothing is replaced where there is no
         GPU. 'cpu' serves tensors in host memory by this library's CPU backend, which is for tests.

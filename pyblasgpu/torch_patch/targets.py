@@ -18,7 +18,7 @@ from ..torch.memory import by_columns, common_batch
 from ..torch.product_rows import Gemm, Trsm
 from ..torch.served import refusal
 from . import eigen_targets, qr_targets
-from .call import Call, order_of, size_of
+from .call import Call, order_of, size_of, size_of_solution
 
 __all__ = ["FUNCTIONS", "GRADIENTS", "KINDS", "PRODUCTS", "Target"]
 
@@ -51,13 +51,13 @@ def cholesky_inverse(factor, upper=False):
 
 
 def cholesky_solve(b, factor, upper=False):
-    return refusal(factor, b) or Call(size_of(factor.shape[-1], *b.shape), CholeskySolve, (b, factor, upper))
+    return refusal(factor, b) or Call(size_of_solution(factor, b), CholeskySolve, (b, factor, upper))
 
 
 def solve_triangular(A, B, *, upper, left=True, unitriangular=False):
     why = refusal(A, B, left)
     flags = (1, left, not upper, unitriangular)
-    return why or Call(size_of(A.shape[-1], *B.shape), Trsm, (A, B, *flags))
+    return why or Call(size_of_solution(A, B), Trsm, (A, B, *flags))
 
 
 class _TriangularSolve:
@@ -79,7 +79,7 @@ class _TriangularSolve:
 def triangular_solve(b, A, upper=True, transpose=False, unitriangular=False):
     why = refusal(A, b)
     arguments = (b, A, upper, transpose, unitriangular)
-    return why or Call(size_of(A.shape[-1], *b.shape), _TriangularSolve, arguments)
+    return why or Call(size_of_solution(A, b), _TriangularSolve, arguments)
 
 
 def lu_factor_ex(A, *, pivot=True, check_errors=False):
@@ -93,7 +93,7 @@ def lu_solve(LU, pivots, B, *, left=True, adjoint=False):
     why = refusal(LU, B, left)
     if not why and (pivots.dtype != torch.int32 or pivots.shape != LU.shape[:-1]):
         why = "shape"
-    return why or Call(size_of(LU.shape[-1], *B.shape), LuSolve, (LU, pivots, B, left, adjoint))
+    return why or Call(size_of_solution(LU, B), LuSolve, (LU, pivots, B, left, adjoint))
 
 
 def inv_ex(A, *, check_errors=False):

@@ -291,6 +291,18 @@ def test_the_size_of_a_call_decides():
     }
 
 
+def test_solutions_are_as_large_as_their_matrices():
+    """A right-hand side takes a device almost the time of many."""
+    factor, y = torch.linalg.cholesky(spd(torch.float64, 20, 20)), random(torch.float64, 20, 1)
+    with patch_torch(backend="cpu", thresholds=15) as patch:
+        torch.linalg.solve_triangular(factor, y, upper=False)
+        torch.cholesky_solve(y, factor)
+        torch.linalg.solve_triangular(factor[:10, :10], y[:10], upper=False)
+        torch.linalg.solve(factor, y)
+    assert patch.calls == {"solve_triangular": 1, "cholesky_solve": 1, "lu_factor": 1, "lu_solve": 1}
+    assert patch.kept == {("solve_triangular", "small"): 1}
+
+
 def test_stacks_of_qr_factors_have_a_size_of_their_own():
     stack = random(torch.float64, 8, 10, 10)
     with patch_torch(backend="cpu", thresholds={"qr_stack": 19, "lstsq": 9}) as patch:
