@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+from itertools import product
 
 import pytest
 import random_calls
 
 from pyblasgpu.dispatch import catalogue, choose
 from pyblasgpu.gpu.device import known
+from pyblasgpu.operands import Operand
 from pyblasgpu.routines import launch_list
+from pyblasgpu.routines.lapack import eigh_batched
+from pyblasgpu.types import DTYPES, Uplo
 
 #: Random calls on the cards that are tuned; ``PYBLASGPU_CALLS=100000`` draws more.
 CALLS = int(os.environ.get("PYBLASGPU_CALLS", "1000"))
@@ -41,6 +45,21 @@ def test_no_call_launches_a_kernel_outside(on, name, count):
     for call in random_calls.calls(count, seed=len(name)):
         outside = [kernel for kernel in call.kernels if kernel not in listed]
         assert not outside, f"{call.what}: {outside[0].name} {outside[0].config} {outside[0].flags}"
+
+
+@pytest.mark.parametrize("name", ["h200", "a100"])
+def test_kernels_of_eigenvalues_are_listed(on, name):
+    """Those of all ways to them, for some matrices and for many."""
+    device = on(name)
+    listed = set(catalogue.kernels(device))
+    for letter, n, batch, vectors in product("sz", (3, 50, 100, 700), (1, 300), (True, False)):
+        dtype = DTYPES[letter]
+        a = Operand(1 << 40, n, n, 1, n, dtype, False, batch, n * n)
+        w = Operand(1 << 41, n, 1, 1, n, dtype, False, batch, n)
+        info = Operand(1 << 42, 1, 1, 1, 1, dtype, False, batch, 1)
+        launches = eigh_batched.launch_list(w, info, a, a, uplo=Uplo.LOWER, vectors=vectors)
+        assert launches is not None
+        assert not [entry.source for entry in launches.entries if entry.source not in listed]
 
 
 def test_devices_of_an_architecture_share_a_catalogue(on):
