@@ -80,7 +80,7 @@ class _Tridiagonal(NamedTuple):
 def emit(launches: LaunchList, w: Operand, info: Operand, v: Operand, a: Operand, vectors: Vectors) -> None:
     """Emit the whole call; the lower triangle of A is read. See `eigh_batched`."""
     tree = _Tree.of(a.rows)
-    first, end = (0, a.rows) if isinstance(vectors, bool) else vectors
+    first, end = vectors if isinstance(vectors, tuple) else (0, a.rows)
     v = v.block(0, first, a.rows, end - first) if vectors else v
     count = max(SCRATCH // (SQUARES * tree.padded**2 * a.dtype.itemsize), current(launches.device).sm_count)
     for z in range(0, a.batch, count):
