@@ -56,11 +56,12 @@ def test_vectors_where_t_is_aligned_for_them(check, order, triangle):
     check("d", triangle, order, **VECTORS_OF_T)
 
 
-@pytest.mark.parametrize("span", [8, 16, 32, 256])
-def test_in_any_order_of_blocks(check, span, monkeypatch):
+@pytest.mark.parametrize(
+    "span, seed, extents",
+    pairs([8, 16, 32, 256], range(2), [(Triangle.LOWER_LEFT, 50, 30), (Triangle.LOWER_RIGHT, 30, 50)]),
+)
+def test_in_any_order_of_blocks(check, span, seed, extents, monkeypatch):
     for module in (trmm_fused, trsm_fused_phases):
         monkeypatch.setattr(module, "SPAN", span)
-    for seed in range(2):
-        simulator.reseed(seed)
-        check("s", Triangle.LOWER_LEFT, 50, 30)
-        check("s", Triangle.LOWER_RIGHT, 30, 50)
+    simulator.reseed(seed)
+    check("s", *extents)

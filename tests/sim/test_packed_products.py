@@ -73,11 +73,10 @@ def test_every_family_and_pipeline(stem, letter, pipeline):
     product(config(letter, stem, **pipeline), 32, 16, 16, beta=0.0)
 
 
-@pytest.mark.parametrize(("stem", "letter"), FAMILIES)
-@pytest.mark.parametrize("schedule", SCHEDULES)
-def test_persistent_blocks(stem, letter, schedule):
-    for pipeline in PIPELINES[1:3]:
-        product(config(letter, stem, persistent=True, **pipeline), 70, 35, 43, schedule)
+@pytest.mark.parametrize("family, schedule, pipeline", pairs(FAMILIES, SCHEDULES, PIPELINES[1:3]))
+def test_persistent_blocks(family, schedule, pipeline):
+    stem, letter = family
+    product(config(letter, stem, persistent=True, **pipeline), 70, 35, 43, schedule)
 
 
 @pytest.mark.parametrize("schedule", [None, *SCHEDULES])

@@ -6,6 +6,7 @@ from itertools import product
 from math import lcm
 
 import pytest
+from covering import pairs
 
 from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.kernels.common.tile_schedule import tile_count
@@ -57,12 +58,14 @@ def test_triangles_of_sums(letter, region):
         test_split_k_reduce.check(letter, 21, 21, 3, beta=beta, region=region)
 
 
-@pytest.mark.parametrize("letter, region", REGIONS)
-@pytest.mark.parametrize("schedule", test_persistent.SCHEDULES)
-def test_persistent_blocks_walk_over_a_triangle(letter, region, schedule):
-    for order, blocks, batch, beta in ((40, 4, 1, -1.0), (17, 7, 3, 0.0), (49, 5, 1, 0.0)):
-        config = test_persistent.tile(letter, stages=3)
-        test_persistent.check(config, order, order, 14, schedule, blocks, batch, beta=beta, region=region)
+@pytest.mark.parametrize(
+    "of, schedule, shape",
+    pairs(REGIONS, test_persistent.SCHEDULES, [(40, 4, 1, -1.0), (17, 7, 3, 0.0), (49, 5, 1, 0.0)]),
+)
+def test_persistent_blocks_walk_over_a_triangle(of, schedule, shape):
+    (letter, region), (order, blocks, batch, beta) = of, shape
+    config = test_persistent.tile(letter, stages=3)
+    test_persistent.check(config, order, order, 14, schedule, blocks, batch, beta=beta, region=region)
 
 
 @pytest.mark.parametrize("region", [*REAL, *HERMITIAN])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from itertools import product
+from itertools import cycle, product
 
 import numpy as np
 import pytest
@@ -45,7 +45,10 @@ def small_blocks(letter: str, stop: int = 8, stages: int = 2, algorithm: str | N
 def test_all_cases(routine, letter):
     rng = np.random.default_rng(1)
     cases = [case for case in symmetric_cases(routine, SIZES, (19, 9)) if case.dtype.letter == letter]
-    for (number, case), algorithm in product(enumerate(of_precision(letter, cases)), algorithms(routine)):
+    ways = cycle(algorithms(routine))
+    if letter in "dz":
+        next(ways)
+    for (number, case), algorithm in zip(enumerate(of_precision(letter, cases)), ways):
         matrices = data(rng, case)
         c, unharmed = fenced(matrices.c, "CF"[number // 2 % 2])
         inputs = [np.asarray(x, order="FC"[number % 2]) for x in matrices.inputs]
