@@ -15,15 +15,17 @@ def trtri_leaf(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     """Inverses of lower triangles, in place; of one with a zero on its diagonal its info alone."""
     n, unit, writes_info, *steps, i_step, a_step = numbers
     batch, diag = grid[2], Diag.UNIT if unit else Diag.NON_UNIT
-    assert grid[:2] == (1, 1) and n <= fake.source.config.ORDER
+    order = fake.source.config.ORDER
+    assert grid[:2] == (-(-n // order), 1) and (n <= order or not writes_info)
     a = fake.view(pointers[1], n, n, *steps, batch, a_step)
     info = words(pointers[0], 1, 1, batch, i_step * fake.dtype.itemsize // 4)
     for matrix, number in zip(a, info, strict=True):
         if writes_info:
             number[0] = 0 if unit else _first_zero(np.diagonal(matrix))
-        if not number[0]:
-            part = np.linalg.inv(read_part(matrix[None], Uplo.LOWER, diag)[0])
-            np.copyto(matrix, part, where=np.tri(n, k=-1 if unit else 0, dtype=bool))
+        for first in range(0, 0 if number[0] else n, order):
+            block = matrix[first : first + order, first : first + order]
+            part = np.linalg.inv(read_part(block[None], Uplo.LOWER, diag)[0])
+            np.copyto(block, part, where=np.tri(len(block), k=-1 if unit else 0, dtype=bool))
 
 
 def lauum_leaf(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:

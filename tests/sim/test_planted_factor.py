@@ -104,6 +104,8 @@ DEFECTS = [
     ("factor.triangles.trtri_leaf", "mine & (not is_zero(shared, earlier))", "mine", SINGULAR),
     ("factor.triangles.trtri_leaf", "            if is_singular:\n                return", "", SINGULAR),
     ("factor.triangles.trtri_leaf", "writes_info == 0 and load_acquire(info, 0) != 0", "writes_info > 9", KNOWN),
+    ("factor.triangles.trtri_leaf", "first * (a_rs + a_cs)", "first", trtri(test_triangle_leaves.check_blocks)),
+    ("factor.triangles.trtri_leaf", "min(n - first, ORDER)", "min(n, ORDER)", trtri(test_triangle_leaves.check_blocks)),
     ("factor.triangles.trtri_leaf", "int32(t + 1) if", "int32(t) if", SINGULAR),
     ("factor.triangles.zero_diagonal", " and i < first", "", zeros(zeros=(1, 33, 40))),
     ("factor.triangles.zero_diagonal", "min(first, firsts[other])", "first", zeros()),
@@ -149,7 +151,7 @@ DEFECTS = [
     ("factor.cholesky.potrf_leaf", "batch * stride_info * REALS", "0", potrf(batch=2)),
     ("factor.triangles.lauum_leaf", "row * (LD + 1) * REALS)", "row * LD * REALS)", lauum()),
     ("factor.triangles.lauum_leaf", "* stride_a * REALS", "* 0", lauum(batch=2)),
-    ("factor.triangles.trtri_leaf", "batch * stride_a * REALS", "0", trtri(batch=2)),
+    ("factor.triangles.trtri_leaf", "batch * stride_a + first", "first", trtri(batch=2)),
     ("factor.triangles.zero_diagonal", "int64(i) * step * reals", "int64(i) * step", zeros(letter="z")),
 ]  # fmt: skip
 

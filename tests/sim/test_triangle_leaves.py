@@ -31,7 +31,8 @@ def invert(a, info, unit=False, writes_info=True, kernels=trtri_leaf) -> None:
     (batch, n, _), steps = a.shape, strides(a)
     letter = {array: letter for letter, array in zip("sdcz", "fdFD", strict=True)}[a.dtype.char]
     integers = n, int(unit), int(writes_info), *steps[1:], 1, steps[0]
-    run(kernels.source(kernels.TrtriLeaf(letter, 16, 32)), 1, (info, a), integers, (), batch)
+    config = kernels.TrtriLeaf(letter, 16, 32)
+    run(kernels.source(config), config.grid(n), (info, a), integers, (), batch)
 
 
 def check_inverse(
@@ -62,6 +63,25 @@ def test_inverses(letter, order, unit):
 @pytest.mark.parametrize("letter", DTYPES)
 def test_batches_of_inverses(letter):
     check_inverse(letter, 11, batch=3, writes_info=False)
+
+
+def check_blocks(letter="d", n=37, order="F", batch=2, kernels=trtri_leaf) -> None:
+    """The inverses of the blocks on the diagonals of larger triangles; all beside them stays."""
+    lower = factors(np.random.default_rng(n), batch, n, DTYPES[letter])
+    a, unharmed = fenced(np.where(below(n, False), lower, NAN).astype(lower.dtype), order)
+    expected = a.copy()
+    for first in range(0, n, 16):
+        block = np.s_[:, first : first + 16, first : first + 16]
+        kept = below(len(range(n)[first : first + 16]), False)
+        expected[block][:, kept] = np.linalg.inv(lower[block])[:, kept]
+    invert(a, np.zeros(batch, lower.dtype), False, False, kernels)
+    np.testing.assert_allclose(a, expected, rtol=0, atol=100 * DTYPES[letter].unit_roundoff)
+    assert unharmed()
+
+
+@pytest.mark.parametrize("letter, order", [("d", "F"), ("z", "C")])
+def test_blocks_on_diagonals(letter, order):
+    check_blocks(letter, order=order)
 
 
 def singular(letter="d", writes_info=True, kernels=trtri_leaf) -> None:

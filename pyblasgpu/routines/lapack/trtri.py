@@ -20,7 +20,7 @@ from ..diagonal_copies import emit_diagonal_blocks
 from ..launch_list import LaunchList, cached_launch_list
 from ..level3 import trmm
 from ..level3.gemm import contiguous, emit_gemm
-from ..level3.trmm_by_levels import diagonal, off_diagonal_blocks, strided_batch
+from ..level3.trmm_by_levels import off_diagonal_blocks, strided_batch
 from .factor_steps import emit_readable, emit_unless_failed, leaf_config, real_dtype, with_alpha
 
 __all__ = ["emit", "emit_inverse", "emit_lower", "emit_zero_diagonal", "launch_list"]
@@ -70,10 +70,7 @@ def emit_lower(launches: LaunchList, info: Operand, a: Operand, diag: Diag) -> N
         flags = int(diag is Diag.UNIT), tells
         return a.rows, *flags, a.row_stride, a.col_stride, info.batch_stride, a.batch_stride
 
-    for first, rows, count in diagonal(n, stop, a.batch):
-        t11 = strided_batch(a.block(first, first, rows, rows), stop, stop, count)
-        known = info if count == 1 else info._replace(batch=count, batch_stride=0)
-        launches.emit(trtri_leaf.source(config), 1, (known, t11), integers, ())
+    launches.emit(trtri_leaf.source(config), config.grid(n), (info, a), integers, ())
     for height, first, rows, count in off_diagonal_blocks(n, stop, a.batch):
         _emit_merge(launches, a, (height, first, rows, count), diag)
 

@@ -1,5 +1,7 @@
 """``trtri_leaf``: the inverses of small lower triangles in place, a block a triangle: a thread a column.
 
+Of larger triangles the blocks on the diagonal are inverted, each by a block of threads.
+
 A column of the inverse is the solution of a system with one in its place. It stays in registers; the triangle
 is in shared memory. That is substitution, with the divisions of the other leaves; nothing is inverted but
 scalars.
@@ -58,6 +60,10 @@ class TrtriLeaf(TriangleInShared):
     def _with_order(self, order: int) -> TrtriLeaf:
         return TrtriLeaf(self.dtype, order, max(order, 32))
 
+    def grid(self, order: int) -> int:
+        """Blocks on the diagonal of a triangle."""
+        return -(-order // self.ORDER)
+
     @property
     def row_of_panel(self) -> int:
         """Elements from row to row of the inverse in shared memory (odd, against conflicts)."""
@@ -75,18 +81,18 @@ class TrtriLeaf(TriangleInShared):
 
 
 def source(config: TrtriLeaf) -> KernelSource:
-    """The kernel of `config`, for lower triangles of order n <= ORDER.
+    """The kernel of `config`, for the blocks of ORDER rows on the diagonals of lower triangles.
 
     Kernel parameters
     -----------------
     info, a: pointer, info and T; an info is an int32 in the first bytes of its element
     n: int32, order
     unit: int32, whether the diagonal is one and not read
-    writes_info: int32, whether info is written
+    writes_info: int32, whether info is written, of triangles of one block
     a_rs, a_cs: int64, row and column stride of T (elements)
     stride_info, stride_a: int64, batch strides (elements)
 
-    Grid: x one block, z the batch.
+    Grid: x ``config.grid(n)``, z the batch.
 
     Notes
     -----
@@ -161,8 +167,9 @@ def _build(config: TrtriLeaf):
 
     def trtri_leaf(info, a, n, unit, writes_info, a_rs, a_cs, stride_info, stride_a):
         # (1) the triangle of this block, unless the whole one is known to be singular
-        t, batch = cuda.threadIdx.x, int64(cuda.blockIdx.z)
-        a, info = offset(a, batch * stride_a * REALS), offset(info, batch * stride_info * REALS)
+        t, first, batch = cuda.threadIdx.x, int32(cuda.blockIdx.x * ORDER), int64(cuda.blockIdx.z)
+        a = offset(a, (batch * stride_a + first * (a_rs + a_cs)) * REALS)
+        info, n = offset(info, batch * stride_info * REALS), int32(min(n - first, ORDER))
         tri = shared_pointer(cuda.shared.array(0, real, alignment=16))
         inverse, panel = offset(tri, INVERSE), offset(tri, PANEL)
         column = cuda.local.array(COLUMN, real)
