@@ -15,8 +15,8 @@ from pyblasgpu.gpu.device import known, stand_ins
 from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.routines import copies
 from pyblasgpu.routines.joined_lists import joined
-from pyblasgpu.routines.lapack import gesv, getrf, getrs, laswp, new_results, potrf, potrs, unless
-from pyblasgpu.types import DTYPES, Region, Trans, Uplo
+from pyblasgpu.routines.lapack import gesv, getrf, getrs, laswp, new_results, potrf, potrs, trtri, unless
+from pyblasgpu.types import DTYPES, Diag, Region, Trans, Uplo
 
 
 @pytest.fixture
@@ -290,6 +290,23 @@ def test_a_triangle_is_copied_and_factored_in_few_launches(kernels, uplo):
     expected = np.linalg.cholesky(x @ x.T + 512 * np.eye(512))
     np.testing.assert_allclose(out[1], expected if uplo is Uplo.LOWER else expected.T, atol=1e-2)
     assert not words(info).any() and len(kernels.launches) == 12
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+@pytest.mark.parametrize("uplo", Uplo)
+def test_diagonal_blocks_are_inverted_by_one_launch(kernels, uplo, batch):
+    """Those of all triangles of a stack, of which the last block has fewer rows; a singular one stays."""
+    a = np.tril(random("d", batch, 200, 200)) / 200 + 2 * np.eye(200)
+    a = a if uplo is Uplo.LOWER else a.swapaxes(1, 2).copy()
+    expected = np.linalg.inv(a)
+    if batch > 1:
+        a[1, 150, 150] = 0
+        expected[1] = a[1]
+    info, before = np.empty((batch, 1, 1)), a.copy()
+    run(trtri, info, a, uplo=uplo, diag=Diag.NON_UNIT)
+    np.testing.assert_allclose(a, expected, atol=1e-12)
+    assert list(words(info).ravel()) == [0, 151, 0][:batch] and (batch == 1 or (a[1] == before[1]).all())
+    assert [name for name, *_ in kernels.launches].count("trtri_leaf") == 1
 
 
 @pytest.mark.parametrize(
