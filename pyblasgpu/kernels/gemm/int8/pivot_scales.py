@@ -12,14 +12,12 @@ from functools import partial
 from math import floor, log2
 from typing import ClassVar
 
-from ....errors import require
 from ....gpu.backend import cuda, ptx
 from ....gpu.build.compile import KernelSource
-from ...common.kernel_config import KernelConfig
 from ...common.parameters import parameters
 from .image import DIGIT, INVERSE, SCALE, SIZE, UNIT
-from .moduli import LARGEST, check_moduli, largest_square
-from .row_scales import LD, LOADS_IN_FLIGHT, PARTIALS, ROUNDED_UP, ROWS, accumulator
+from .moduli import LARGEST, largest_square
+from .row_scales import LD, LOADS_IN_FLIGHT, ROUNDED_UP, ROWS, RowSums, accumulator
 
 __all__ = ["STEM", "PivotScales", "source"]
 
@@ -35,46 +33,17 @@ SQUARES, MOST = SIZE, UNIT
 
 
 @dataclass(frozen=True)
-class PivotScales(KernelConfig):
-    """Config of one `pivot_scales` kernel.
+class PivotScales(RowSums):
+    """Config of one `pivot_scales` kernel."""
 
-    Attributes
-    ----------
-    dtype : str
-        'd' or 'z'.
-    moduli : int
-        Moduli, whose product bounds the norms of rows.
-    threads : int
-        Threads of a block.
-    """
-
-    dtype: str = "d"
-    moduli: int = 14
     threads: int = 256
 
     STEM: ClassVar[str] = STEM
-
-    def __post_init__(self):
-        check_moduli(self.dtype, self.moduli)
-        require(
-            self.threads % ROWS == 0 and 0 < self.threads <= ROWS * PARTIALS,
-            "whole_warps",
-            f"threads % {ROWS} == 0 and 0 < threads <= {ROWS * PARTIALS}",
-            threads=self.threads,
-        )
-
-    @property
-    def shared_bytes(self) -> int:
-        """A sum of each part of a row."""
-        return 8 * PARTIALS * LD
 
     @property
     def bits(self) -> int:
         """Bits of integers: so many that float64 holds them, and no sum of products leaves the moduli."""
         return min(LARGEST, floor(log2(largest_square(self.moduli)) / 2))
-
-    def grid(self, rows: int) -> int:
-        return -(-rows // ROWS)
 
 
 def source(config: PivotScales) -> KernelSource:

@@ -28,6 +28,7 @@ __all__ = [
     "ROWS",
     "STEM",
     "RowScales",
+    "RowSums",
     "accumulator",
     "source",
 ]
@@ -49,8 +50,8 @@ CUT = 1 - 2.0**-10  # what is cut to a digit is below 2^7 then, and below what i
 
 
 @dataclass(frozen=True)
-class RowScales(KernelConfig):
-    """Config of one `row_scales` kernel.
+class RowSums(KernelConfig):
+    """Config of a kernel of blocks that add up ROWS rows each.
 
     Attributes
     ----------
@@ -66,7 +67,7 @@ class RowScales(KernelConfig):
     moduli: int = 14
     threads: int = 512
 
-    STEM: ClassVar[str] = STEM
+    SUMS: ClassVar[int] = 1  # of each row
 
     def __post_init__(self):
         check_moduli(self.dtype, self.moduli)
@@ -79,12 +80,20 @@ class RowScales(KernelConfig):
 
     @property
     def shared_bytes(self) -> int:
-        """Three sums of each part of a row."""
-        return 8 * 3 * PARTIALS * LD
+        """The sums of each part of a row."""
+        return 8 * self.SUMS * PARTIALS * LD
 
     def grid(self, rows: int) -> int:
         """Blocks for `rows` rows, those of whole panels."""
         return -(-rows // ROWS)
+
+
+@dataclass(frozen=True)
+class RowScales(RowSums):
+    """Config of one `row_scales` kernel: sums of sizes and of squares, and the largest."""
+
+    STEM: ClassVar[str] = STEM
+    SUMS: ClassVar[int] = 3
 
 
 def source(config: RowScales) -> KernelSource:
