@@ -376,7 +376,8 @@ def check_reference(name: str, given: dict[str, Any]) -> None:
 
 def _is_same(array: Any, result: Any) -> bool:
     """Whether a result is an argument: of a vector as a matrix it is a view."""
-    return result is array or (np.ndim(array) == 1 and np.shares_memory(array, result))
+    is_vector = np.ndim(array) == 1 and np.ndim(result) > 0  # CuPy has no answer about memory of numbers
+    return result is array or (is_vector and np.shares_memory(array, result))
 
 
 def _is_ready(array: Any) -> bool:

@@ -199,6 +199,14 @@ def _well_conditioned(rng: np.random.Generator, shape: tuple[int, ...], dtype: D
     return (a + 2 * np.eye(shape[-2], shape[-1], dtype=dtype.name)).astype(dtype.name)
 
 
+def _indefinite(a: np.ndarray, hermitian: bool) -> np.ndarray:
+    """A symmetric or Hermitian matrix of condition 2, with values of both signs, from a general one."""
+    q, _ = np.linalg.qr(a)
+    values = np.linspace(1, 2, len(a)) * np.where(np.arange(len(a)) % 3, 1, -1)
+    product = (q * values) @ (q.conj() if hermitian else q).T
+    return ((product + (product.conj() if hermitian else product).T) / 2).astype(a.dtype)
+
+
 def _lapack_arrays(
     row: Routine, rng: np.random.Generator, dtype: Dtype, n: int, columns: int, lower: int
 ) -> dict:
@@ -206,7 +214,7 @@ def _lapack_arrays(
     a, b = _well_conditioned(rng, (n, n), dtype), reals(rng, (n, columns), dtype)
     definite = a @ a.conj().T + np.eye(n, dtype=dtype.name)
     factor = np.where(np.eye(n), a.real, a).astype(dtype.name)
-    symmetric = a + (a.conj() if row.hermitian else a).T
+    symmetric = _indefinite(a, row.hermitian)
     right = {"b": b if columns else reals(rng, (n,), dtype)}
     lu, piv, _ = getattr(scipy.linalg.lapack, f"{dtype.letter}getrf")(a)
     tall, wide = reals(rng, (n + 2, n), dtype), reals(rng, (n, n + 2), dtype)
