@@ -14,7 +14,6 @@ import numpy as np
 
 from ...frontend.arrays.layouts import is_column_major
 from ...frontend.calls import call_cache
-from ...frontend.calls.attempts import attempt_of
 from ...routine import FLAGS, Matrix, Routine
 from ...routine_table import ROUTINES
 from ...types import DTYPES, Diag, Side, Trans, Uplo
@@ -143,6 +142,8 @@ class _HostCall:
     """Calls of a routine on NumPy arrays."""
 
     def __init__(self, routine: Routine) -> None:
+        from ...frontend.calls.attempts import attempt_of  # device arrays do without
+
         self.routine = routine
         self.attempts = {
             np.dtype(DTYPES[letter].name): [
