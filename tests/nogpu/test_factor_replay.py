@@ -263,12 +263,12 @@ FUNCTIONS = {
     "triangular": (
         lambda a, b: linalg.solve(a, b, assume_a="lower triangular"),
         lambda a, b: np.linalg.solve(np.tril(a), b),
-        0,  # by the library's own functions
+        1,
     ),
     "triangular, vector": (
         lambda a, b: linalg.solve(a, b[:, 1], assume_a="upper triangular", transposed=True),
         lambda a, b: np.linalg.solve(np.triu(a).swapaxes(-1, -2), b[:, 1:])[..., 0],
-        0,
+        1,
     ),
     "inv": (lambda a, b: linalg.inv(a), lambda a, b: np.linalg.inv(a), 1),
     "inv pos": (lambda a, b: linalg.inv(a, assume_a="pos", lower=True), lambda a, b: np.linalg.inv(a), 1),
