@@ -70,6 +70,9 @@ def test_the_benchmark_prints_and_writes(capsys, tmp_path):
     assert study.run(benchmark.STUDY, words) == 0
     assert "dtrsm" in capsys.readouterr().out
     made = json.loads((tmp_path / "cpu.json").read_text())
-    assert len(made["results"]) == 6 and all(row["numba"] > 0 and row["scipy"] > 0 for row in made["results"])
+    cases = [("gemm", layout) for layout in ("nn", "nt", "tn", "tt")] + [("trmm", "nn"), ("trsm", "nn")]
+    measured = [(row["routine"], row["layout"], row["n"]) for row in made["results"]]
+    assert measured == [(*case, n) for case in cases for n in (40, 70)]
+    assert all(row["numba"] > 0 and row["scipy"] > 0 for row in made["results"])
     assert study.run(benchmark.STUDY, [*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["processor"] == current().name
