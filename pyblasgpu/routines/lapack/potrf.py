@@ -2,9 +2,9 @@
 
 A is normalised once: the upper triangle of A is the lower one of its transpose, and so are the factors. One
 matrix may go by panels (`potrf_panels`). A large one goes by blocks of columns: the next block is factored
-while the columns right of it are updated (`lookahead`). On tensor cores a block takes all before it at once
-(`potrf_left`). The recursion splits off as many rows as a power of two, at most `PANEL`, of a stack at most
-as many as one launch of TRSM solves by, and ends in leaves of one launch:
+while the columns right of it are updated (`lookahead`). On tensor cores a block of double precision takes all
+before it at once (`potrf_residues`). The recursion splits off as many rows as a power of two, at most
+`PANEL`, of a stack at most as many as one launch of TRSM solves by, and ends in leaves of one launch:
 
     [A11    ]      factor A11 = L11 L11^H
     [A21 A22]      A21 := A21 L11^-H (TRSM), A22 -= A21 A21^H (a triangle by GEMM), factor A22
@@ -18,18 +18,18 @@ from functools import partial
 
 from ...dispatch.algorithms import lookahead_width, tiles_per_block
 from ...dispatch.choose import select
-from ...dispatch.overrides import get_override
+from ...dispatch.overrides import get_override, method_of
 from ...gpu.device import current
 from ...kernels.factor.cholesky import potrf_leaf, potrf_small
 from ...kernels.factor.cholesky.potrf_leaf import PotrfLeaf
 from ...operands import Operand
-from ...types import Diag, Region, Side, Uplo
+from ...types import TENSOR, Diag, Region, Side, Uplo
 from ..copies import emit_zeros_beyond, is_readable
 from ..launch_list import CALL, LaunchList, cached_launch_list
 from ..level3 import trsm
 from ..level3.gemm import emit_gemm
 from ..level3.triangular import split
-from . import potrf_left, potrf_panels
+from . import potrf_panels
 from .factor_steps import emit_potrf_leaf, emit_readable, leaf_config, with_alpha
 from .laswp import words
 from .lookahead import emit_lookahead
@@ -105,12 +105,15 @@ def emit_lower(launches: LaunchList, info: Operand, a: Operand, before: int = 0,
         emit_potrf_leaf(launches, config.specialize(n), info, a, before, clean)
         return
     by_panels = (get_override("potrf_algorithm") or ALGORITHM) == PANELS and a.batch == 1
-    from_left = potrf_left.plan(launches, a) if by_panels else None
-    if from_left is not None:
-        with launches.chain():
+    if by_panels and a.dtype.real_size == 8 and method_of(None) == TENSOR:
+        from . import potrf_residues  # with kernels that others do without
+
+        kept = potrf_residues.plan(launches, a)
+        if kept is not None:
             factor = partial(_emit_block, launches, info, a, before)
-            potrf_left.emit_columns(launches, a, from_left, factor)
-        return
+            with launches.chain():
+                potrf_residues.emit_columns(launches, a, kept, factor)
+            return
     looks_ahead = by_panels and launches.lane == CALL
     block = lookahead_width("potrf", a.dtype, n, launches.policy, a.batch) if looks_ahead else 0
     if 0 < block < n:

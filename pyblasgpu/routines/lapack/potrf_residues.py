@@ -1,17 +1,26 @@
-"""Products of a Cholesky factor in double precision by residues that are kept, see `potrf_left`.
+"""The Cholesky factor of one large matrix in double precision by residues that are kept: from the left.
 
-Each block of columns is packed once it is factored, as stages of one image of all rows. What makes integers
-of a row is known beforehand from the diagonal of A, so no tile is left to FMAs
-(`kernels.gemm.int8.pivot_scales`).
+Each block of columns is packed once it is factored, as stages of one image of all rows. A later one takes one
+product with all columns before it:
+
+    [L11            ]      [A33]     [A33]   [L31 L32]
+    [L21 L22        ]      [A43]  -= [A43] - [L41 L42] [L31 L32]^H, then factor [A33; A43]
+    [L31 L32 A33    ]
+    [L41 L42 A43 A44]
+
+So products have many terms, and C is read and written once. What makes integers of a row is known beforehand
+from the diagonal of A, so no tile is left to FMAs (`kernels.gemm.int8.pivot_scales`). Blocks follow one
+another: one that looks ahead would take the block before it by FMAs, which costs more than it hides.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import NamedTuple
 
 from ...dispatch.choose import select
-from ...dispatch.tensor import Int8Product
+from ...dispatch.tensor import Int8Product, kept_residues
 from ...gpu.device import current
 from ...kernels.gemm.int8.image import STAGE_K
 from ...kernels.gemm.int8.pivot_scales import STEM
@@ -19,7 +28,7 @@ from ...kernels.registry import family_of
 from ...operands import Operand
 from ...types import Region
 from ..copies import emit_scale
-from ..launch_list import LaunchList
+from ..launch_list import CALL, LaunchList
 from ..level3.gemm import contiguous
 from ..level3.gemm_int8 import (
     ProductMemory,
@@ -33,10 +42,48 @@ from ..level3.gemm_int8 import (
     new_residues,
 )
 
-__all__ = ["kept_steps"]
+__all__ = ["KeptFactor", "emit_columns", "plan"]
 
 
-def kept_steps(
+class KeptFactor(NamedTuple):
+    """How a factor is made of residues: the Configs, and the columns of a block."""
+
+    how: Int8Product
+    columns: int
+
+
+def plan(launches: LaunchList, a: Operand) -> KeptFactor | None:
+    """Return how one matrix is factored; None where residues do not serve it, or have no room."""
+    policy, n = launches.policy, a.rows
+    least = policy.tensor_potrf_min_order.get(a.dtype.letter)
+    if least is None or n < least or launches.lane != CALL:
+        return None
+    columns = int(policy.tensor_potrf_columns)
+    if columns % STAGE_K or n <= 2 * columns or not (contiguous(a) or contiguous(a.T)):
+        return None
+    how = kept_residues(a.dtype, n, columns, current(launches.device))
+    return None if how is None else KeptFactor(how, columns)
+
+
+def emit_columns(
+    launches: LaunchList, a: Operand, kept: KeptFactor, factor: Callable[[int, int], None]
+) -> None:
+    """Emit the factor of a lower triangle; ``factor(first, columns)`` emits that of a block of columns, which
+    has taken all before it, with the rows below.
+    """
+    n, (how, columns) = a.rows, kept
+    launches.choices.append(how.choice)
+    with launches.temporary():
+        keep, multiply = _kept_steps(launches, a, columns, how)
+        for first in range(0, n, columns):
+            count = min(columns, n - first)
+            if first:
+                keep(first - columns, columns)
+                multiply(first, count, first)
+            factor(first, count)
+
+
+def _kept_steps(
     launches: LaunchList, a: Operand, columns: int, how: Int8Product
 ) -> tuple[Callable[[int, int], None], Callable[[int, int, int], None]]:
     """Emit the scales; return ``keep(first, columns)``, which emits what packs a finished block, and
