@@ -42,11 +42,8 @@ class GesvSmall(GetrfSmall):
     """Config of one `gesv_small` kernel; its attributes are those of `GetrfSmall`."""
 
     STEM: ClassVar[str] = STEM
-    PAIRED: ClassVar[tuple[int, int]] = (0, 0)
-    MOST_BLOCKS: ClassVar[dict[tuple[str, int], int]] = {
-        ("s", 16): 11, ("d", 16): 8, ("c", 16): 8, ("z", 16): 6,
-        ("s", 32): 8, ("d", 32): 6, ("c", 32): 6, ("z", 32): 4,
-    }  # fmt: skip
+    WIDTHS: ClassVar[tuple[int, ...]] = (16, 32)
+    MOST_BLOCKS: ClassVar[dict[int, int]] = {16: 11, 32: 8, 64: 6, 128: 4}
 
     def shares(self, columns: int) -> int:
         """Groups of lanes that share the right-hand sides of a matrix, each with factors of its own."""

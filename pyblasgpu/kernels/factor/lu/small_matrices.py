@@ -28,14 +28,10 @@ class SmallMatrices(BlockConfig):
     #: Elements from row to row in shared memory: odd, against bank conflicts.
     LD: ClassVar[int] = ORDER + 1
 
-    @property
-    def rows_of_lane(self) -> int:
-        """Rows that a lane has."""
-        return 1
-
-    def lanes(self, rows: int) -> int:
+    @staticmethod
+    def lanes(rows: int) -> int:
         """Lanes of a matrix of `rows` rows."""
-        return next(lanes for lanes in GROUPS if rows <= lanes * self.rows_of_lane)
+        return next(lanes for lanes in GROUPS if rows <= lanes)
 
     def grid(self, rows: int, count: int) -> int:
         """Blocks for `count` matrices of `rows` rows."""
@@ -79,25 +75,20 @@ def matrix_loader(config: SmallMatrices):
 
 def matrix_writer(config: SmallMatrices):
     """``write(a, shared, lane_of_row, row_stride, col_stride, m, n, lane, lanes)``: back; row i of the
-    matrix is in row ``lane_of_row[i]`` of shared memory.
+    matrix, of which there are no more than lanes, is in row ``lane_of_row[i]`` of shared memory.
     """
     REALS, LD, store = config.dtype_facts.reals_per_element, config.LD, ptx.store_global
     int32, offset = ptx.types.int32, ptx.offset
 
     @device_function
-    def write_columns(a, shared, lane_of_row, row_stride, col_stride, m, n, lane, lanes):
-        i = int32(lane)
-        while i < m:
-            row, to, k = (
-                offset(shared, lane_of_row[i] * (LD * REALS)),
-                offset(a, i * row_stride * REALS),
-                int32(0),
-            )
+    def write_columns(a, shared, lane_of_row, row_stride, col_stride, m, n, lane):
+        k = int32(0)
+        if lane < m:
+            shared, a = offset(shared, lane_of_row[lane] * (LD * REALS)), offset(a, lane * row_stride * REALS)
             while k < n:
                 for part in range(REALS):
-                    store(to, part, row[k * REALS + part], True)
-                to, k = offset(to, col_stride * REALS), int32(k + 1)
-            i = int32(i + lanes)
+                    store(a, part, shared[k * REALS + part], True)
+                a, k = offset(a, col_stride * REALS), int32(k + 1)
 
     @device_function
     def write_rows(a, shared, lane_of_row, row_stride, col_stride, m, n, lane, lanes):
@@ -113,7 +104,7 @@ def matrix_writer(config: SmallMatrices):
     @device_function
     def write(a, shared, lane_of_row, row_stride, col_stride, m, n, lane, lanes):
         if abs(row_stride) <= abs(col_stride):
-            write_columns(a, shared, lane_of_row, row_stride, col_stride, m, n, lane, lanes)
+            write_columns(a, shared, lane_of_row, row_stride, col_stride, m, n, lane)
         else:
             write_rows(a, shared, lane_of_row, row_stride, col_stride, m, n, lane, lanes)
 
