@@ -152,7 +152,7 @@ class KeptResults:
                 self._shrink(most)
 
     def _shrink(self, most: int) -> None:
-        """Free the oldest memory beyond so many bytes."""
+        """Free the oldest memory until at most `most` bytes are held."""
         held = sum(memory.nbytes for memory in self._free)
         while self._free and held > most:
             memory = self._free.pop(0)

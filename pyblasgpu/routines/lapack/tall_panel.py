@@ -1,4 +1,4 @@
-"""Q R of columns with so many rows that they fill the device, by one launch a matrix."""
+"""Q R of columns whose rows fill the device, by one launch a matrix."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ def _words(launches: LaunchList, count: int) -> Operand:
 
 
 def new_memory(launches: LaunchList, how: Int8Product, slots: int) -> ProductMemory:
-    """The workspace of a product with so many tiles that are kept."""
+    """The workspace of a product that keeps `slots` tiles."""
     config = how.choice.config
     flags = _words(launches, slots * config.flags_of_tile)
     return ProductMemory(flags, _words(launches, slots * config.words_of_tile * config.images))

@@ -16,7 +16,7 @@ __all__ = ["root_finder", "weight_finder"]
 
 STEPS = 100  # at most; five are many
 TEAM = 4  # threads of a zero
-HALVING = 8  # every so many steps the bracket is halved
+HALVING = 8  # steps after which the bracket is halved
 SLACK = 16  # roundoffs of the sum of sizes that count as zero
 
 

@@ -42,7 +42,7 @@ class PivotScales(RowSums):
 
     @property
     def bits(self) -> int:
-        """Bits of integers: so many that float64 holds them, and no sum of products leaves the moduli."""
+        """Bits of integers, which float64 holds, and whose sums of products the moduli hold."""
         return min(LARGEST, floor(log2(largest_square(self.moduli)) / 2))
 
 
