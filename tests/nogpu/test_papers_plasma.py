@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-from contextlib import ExitStack
 
 import numpy as np
 import pytest
 from fake_kernels import install, operand
 
-from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.kernels.factor.qr.geqrf_panel import WHOLE
 from pyblasgpu.routines.lapack import geqrf, getrf, potrf
 from pyblasgpu.routines.launch_list import BESIDE
@@ -22,8 +20,12 @@ PAIRS = [(name, *pair) for name in plasma.ROUTINES for pair in sorted(plasma.pai
 
 
 @pytest.mark.parametrize("routine, nb, ib", PAIRS)
-def test_a_pair_is_that_of_the_launches(routine, nb, ib, monkeypatch):
-    """Factors are right whatever the pair; panels have IB columns, and blocks NB."""
+def test_a_pair_is_that_of_the_launches(routine, nb, ib, monkeypatch, decide_by):
+    """Factors are right whatever the pair; panels have IB columns, and blocks NB.
+
+    So they do where the library takes Cholesky factors for panels of QR.
+    """
+    decide_by(cholesky_panel_min_rows=40)
     install(monkeypatch)
     monkeypatch.setitem(sys.modules, "cupy", np)
     n = max(nb + 40, 150)
@@ -32,9 +34,7 @@ def test_a_pair_is_that_of_the_launches(routine, nb, ib, monkeypatch):
     factors, tau, info = a.copy(order="F"), np.zeros((n, 1)), np.zeros((1, 1))
     arrays = {"potrf": (info, factors), "getrf": (tau, info, factors), "geqrf": (tau, factors)}[routine]
     operands = [operand(each, D) for each in arrays]
-    with ExitStack() as held:
-        for name, value in plasma.ROUTINES[routine].overrides("d", nb, ib):
-            held.enter_context(override(name, value))
+    with plasma.in_force(plasma.ROUTINES[routine].overrides("d", nb, ib)):
         flags = {"uplo": Uplo.LOWER} if routine == "potrf" else {}
         launches = MODULES[routine].launch_list(*operands, **flags)
         launches.run([each.pointer for each in operands], 1.0, stream=0)

@@ -16,7 +16,7 @@ import itertools
 import random
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -33,6 +33,7 @@ from pyblasgpu.gpu.device import Device
 from pyblasgpu.kernels.registry import family_of
 from pyblasgpu.options import parse_sizes
 from pyblasgpu.terminal import guarded
+from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.tuning.worker_bench import Job
 from pyblasgpu.types import DTYPES
 from tuning.papers.device_time import device_seconds
@@ -45,6 +46,8 @@ SEED = 2010
 ORDERS = "1024,2048,4096"
 ROWS = 1024  # of a step
 NONE = 0  # the IB of Cholesky
+#: Values of the policy with which QR has panels at all: none of its blocks comes from Cholesky factors.
+PANELS = {"cholesky_panel_min_rows": 1 << 30}
 Overrides = tuple[tuple[str, Any], ...]
 Pair = tuple[int, int]
 
@@ -153,6 +156,17 @@ def _on_host(pivots: Any) -> list[int]:
     return [int(row) for row in (pivots.get() if hasattr(pivots, "get") else pivots)]
 
 
+@contextmanager
+def in_force(overrides: Overrides) -> Iterator[None]:
+    """A block whose factorizations have this pair; without overrides the library decides."""
+    with ExitStack() as held:
+        if overrides:
+            held.enter_context(deciding_by(**PANELS))
+        for name, value in overrides:
+            held.enter_context(override(name, value))
+        yield
+
+
 def factor_rate(routine: str, letter: str, m: int, n: int, overrides: Overrides) -> float:
     """TFLOP/s of the factors of an m by n matrix, the median of several by events.
 
@@ -162,9 +176,7 @@ def factor_rate(routine: str, letter: str, m: int, n: int, overrides: Overrides)
         If the factors are wrong.
     """
     given, factor = _matrix(routine, letter, m, n), _function(routine)
-    with ExitStack() as held:
-        for name, value in overrides:
-            held.enter_context(override(name, value))
+    with in_force(overrides):
         error = residual(routine, given, factor(given.copy(order="F")))
         if not error <= 10 * n * float(finfo(DTYPES[letter].name).eps):
             raise RuntimeError(f"factors of {m} by {n} are wrong: {error:.1e}")
