@@ -303,6 +303,7 @@ class Policy:
         "order", "from which on it does not", _order, 64, trial=_CHOLESKY_ORDERS
     )
     lookahead_tiles: float = _value("tiles", "after which a block of an update ends", trial=_TILES)
+    getrf_inner_columns: float = _value("columns", "at which the recursion within LU's blocks ends")
     getrf_refined_min_order: float = _value(
         "order", "from which on LU in float32 is refined", _refinement, 64
     )

@@ -195,6 +195,15 @@ class LaunchList:
         yield
         self.tiles_per_block = before
 
+    def persistent_blocks(self, config: Any, tiles: int, share: int = 1) -> int:
+        """Return the blocks of a product on tensor cores of `tiles` numbered tiles, `share` of which take as
+        long as one by FMAs: as many as are resident, more where they yield.
+        """
+        most = current(self.device).sm_count
+        if self.tiles_per_block:
+            most = max(most, -(-tiles // (share * self.tiles_per_block)) * int(config.cluster))
+        return int(config.blocks(most, tiles))
+
     @contextmanager
     def chain(self) -> Iterator[None]:
         """Launches that are emitted in the block are a chain, see `is_chain`."""

@@ -13,10 +13,12 @@ import pyblasgpu
 from pyblasgpu import lapack, linalg
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import current
+from pyblasgpu.kernels.gemm.int8.config import GemmInt8
 from pyblasgpu.kernels.gemm.wgmma.config import GemmWgmma
 from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import Diag, Side, Uplo
 
+from .lu_checks import check_factors
 from .precompile import sources_of
 from .running import NAN, Placed, cupy
 
@@ -130,7 +132,7 @@ def test_plans_and_the_same_bits(routine):
 
 
 def test_factors_in_the_mode(decide_by):
-    """LU within (n + 2) u |L||U| row by row, Cholesky within (n + 4) u |L||L|^T."""
+    """LU within n u |L||U| row by row, Cholesky within (n + 4) u |L||L|^T."""
     decide_by(tensor_getrf_min_order=0)
     a = np.random.default_rng(3).standard_normal((N, N)).astype(np.float32)
     s = (a @ a.T / N + np.eye(N)).astype(np.float32)
@@ -138,14 +140,22 @@ def test_factors_in_the_mode(decide_by):
         lu, pivots, info = lapack.sgetrf(cupy.asarray(a))
         factor, definite = lapack.spotrf(cupy.asarray(s), lower=1)
     assert not np.asarray(info).any() and not np.asarray(definite).any()
-    lu = lu.get().astype(float)
-    lower, upper = np.tril(lu, -1) + np.eye(N), np.triu(lu)
-    rows = np.arange(N)
-    for i, partner in enumerate(np.asarray(pivots)):
-        rows[[i, partner]] = rows[[partner, i]]
-    assert (abs(lower @ upper - a[rows]) <= (N + 2) * U * (abs(lower) @ abs(upper))).all()
+    check_factors(a, lu.get(), np.asarray(pivots))
     factor = factor.get().astype(float)
     assert (abs(np.tril(factor @ factor.T - s)) <= (N + 4) * U * (abs(factor) @ abs(factor.T))).all()
+
+
+@pytest.mark.parametrize(("dtype", "config"), [("f4", GemmWgmma()), ("f8", GemmInt8())])
+def test_lu_looks_ahead_in_the_mode(dtype, config, decide_by):
+    """By blocks whose recursion ends in blocks of fewer columns; the bits are the same each time."""
+    decide_by(tensor_getrf_min_order=0, getrf_inner_columns=128)
+    a = cupy.asarray(np.random.default_rng(7).standard_normal((2300, 2300)).astype(dtype))
+    with override("lookahead", 512), override(config.STEM, config), pyblasgpu.set_math_mode("tensor"):
+        made = [lapack.getrf(a)[:2] for _ in range(3)]
+    for lu, pivots in made:
+        assert cupy.array_equal(lu, made[0][0])
+        np.testing.assert_array_equal(np.asarray(pivots), np.asarray(made[0][1]))
+    check_factors(a.get(), made[0][0].get(), np.asarray(made[0][1]))
 
 
 @pytest.mark.parametrize("shape", [(2500,), (2500, 3), (2, 700, 40)], ids=str)

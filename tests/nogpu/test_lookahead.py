@@ -16,10 +16,13 @@ from pyblasgpu.database.policy import reference
 from pyblasgpu.dispatch.algorithms import lookahead_width
 from pyblasgpu.dispatch.overrides import override, set_math_mode
 from pyblasgpu.gpu import events, lanes, workspace
+from pyblasgpu.gpu.device import current
+from pyblasgpu.kernels.gemm.int8.config import GemmInt8
 from pyblasgpu.routines import copies, launch_list
 from pyblasgpu.routines.joined_lists import joined
 from pyblasgpu.routines.lapack import getrf, potrf, potrf_panels
 from pyblasgpu.routines.launch_list import BESIDE, CALL
+from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import DTYPES, Uplo
 
 BLOCK = 128  # columns
@@ -70,11 +73,14 @@ def same(actual, expected) -> bool:
 
 
 @pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("m, n, order", [(300, 300, "F"), (257, 400, "C"), (600, 200, "F"), (129, 129, "C")])
-def test_lu_factors(kernels, letter, m, n, order):
+@pytest.mark.parametrize(
+    "m, n, order, inner",
+    [(300, 300, "F", 32), (257, 400, "C", BLOCK), (600, 200, "F", 64), (129, 129, "C", 1)],
+)
+def test_lu_factors(kernels, letter, m, n, order, inner):
     a = random(letter, m, n)
     expected, pivots, _ = getattr(scipys, f"{letter}getrf")(a)
-    with override("lookahead", BLOCK):
+    with override("lookahead", BLOCK), deciding_by(getrf_inner_columns=inner):
         piv, info, got = Problem(getrf, a, order).run()
     assert info.view(np.int32)[0, 0] == 0
     if letter in "dz":
@@ -94,7 +100,14 @@ def test_cholesky_factors(kernels, letter, n):
     np.testing.assert_array_equal(np.triu(got, 1), np.triu(a, 1))
 
 
+def by_recursion() -> Problem:
+    """Blocks whose recursion ends at a quarter of their columns."""
+    with deciding_by(getrf_inner_columns=32):
+        return Problem(getrf, random("d", 420, 420))
+
+
 PROBLEMS = [
+    by_recursion,
     lambda: Problem(getrf, random("d", 500, 500)),
     lambda: Problem(getrf, random("d", 390, 420)),
     lambda: Problem(getrf, random("d", 600, 300)),
@@ -132,6 +145,15 @@ def test_every_wait_is_needed(kernels, make):
 
             runs = (problem.run(lambda e, choose=c: without(e, choose)) for c in extremes())
             assert not all(same(actual, expected) for actual in runs), number
+
+
+@pytest.mark.parametrize("tiles, share, blocks", [(1, 1, 2000), (1, 4, 500), (2, 4, 250), (100, 4, 132)])
+def test_products_on_tensor_cores_give_multiprocessors_back(kernels, tiles, share, blocks):
+    launches, config = launch_list.LaunchList(D, 0), GemmInt8()
+    assert config.cluster == 2 and current(0).sm_count == 132
+    assert launches.persistent_blocks(config, 1000, share) == 132
+    with launches.yielding(tiles):
+        assert launches.persistent_blocks(config, 1000, share) == blocks
 
 
 class Streams:

@@ -187,7 +187,7 @@ def test_a_file_replaces_the_parameters_of_a_fixed_family(files):
 @pytest.mark.parametrize(
     ("call", "options", "expected"),
     [
-        (("getrf", "d", 4096), {}, {"getrf_lookahead", "lookahead_tiles", "trsm_stop"}),
+        (("getrf", "d", 4096), {}, {"getrf_lookahead", "lookahead_tiles", "getrf_inner_columns"}),
         (("potrf", "d", 2048), {}, {"potrf_lookahead", "potrf_lookahead_max_order", "lookahead_tiles"}),
         (("trsm", "c", 4096, 8), {}, {"fused_trsm_min_order"}),
         (("trmm", "z", 2048, 8), {}, {"fused_trmm_min_rhs"}),

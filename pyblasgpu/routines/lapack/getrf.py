@@ -145,7 +145,7 @@ def _emit_blocks(launches: LaunchList, factors: _Factors, block: int) -> None:
             laswp.interchange(launches, factors.moves_from(first), beside, width, pivots)
 
     def factor(j: int) -> None:
-        _emit_block(launches, factors, bounds[j], bounds[j + 1])
+        _emit_wide_block(launches, factors, bounds[j], bounds[j + 1])
 
     def update(j: int, first: int, end: int) -> None:
         columns = bounds[first], bounds[end]
@@ -191,6 +191,19 @@ def _emit_product(
     if columns and below:
         left, upper = a.block(middle, first, below, k), a.block(first, begin, k, columns)
         emit_gemm(launches, -1.0, left, upper, 1.0, a.block(middle, begin, below, columns))
+
+
+def _emit_wide_block(launches: LaunchList, factors: _Factors, first: int, last: int) -> None:
+    """Emit the factors of a block of columns by the recursion, which ends in blocks of fewer."""
+    a, width = factors.a, factors.width
+    columns = max(int(launches.policy.getrf_inner_columns) // width, 1) * width
+
+    def emit_inner(at: int, count: int) -> None:
+        _emit_block(launches, factors, at, at + count)
+        beside = a.block(at, first, a.rows - at, last - first)
+        laswp.interchange(launches, factors.moves_from(at), beside, width, count, skip=(at - first, count))
+
+    _emit_columns(launches, columns, emit_inner, a, first, last)
 
 
 def _emit_block(launches: LaunchList, factors: _Factors, first: int, last: int) -> None:

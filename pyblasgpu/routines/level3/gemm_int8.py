@@ -44,6 +44,9 @@ __all__ = [
 ]
 
 
+SHARE = 4  # tiles of one image that take about as long as a tile by FMAs
+
+
 class Residues(NamedTuple):
     """Rows of an operand, extent by k, and what is made of them in the workspace: images, and facts of rows.
 
@@ -276,11 +279,11 @@ def emit_images(
     """
     config, extents, k = how.choice.config, (a.operand.rows, b.operand.rows), a.operand.cols
     kernel, options = family_of(config.STEM).source(config), _options(launches, region, RASTER)
-    tiles, count = config.grid(*extents, region), current(launches.device).sm_count
+    tiles = config.grid(*extents, region)
     operands = a.images, b.images, a.facts, b.facts, memory.flags, memory.residues
     places = a.begin, b.begin, a.image.rows, b.image.rows, a.image.stages
     integers = *extents, k, options, tiles, *images, config.tiles(*extents, region), *places
-    blocks = config.blocks(count, tiles * images[1])
+    blocks = launches.persistent_blocks(config, tiles * images[1], SHARE)
     launches.emit(kernel, blocks, operands, lambda *_: integers, ())
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 from ...dispatch.tensor import TensorProduct
-from ...gpu.device import current
 from ...kernels.gemm.form import relative_conjugation
 from ...kernels.registry import family_of
 from ...operands import Operand
@@ -108,7 +107,7 @@ def emit_product(launches: LaunchList, how: TensorProduct, a: Halves, b: Halves,
     def integers(*of_one: Operand) -> tuple[int, ...]:
         return rows, c.cols, a.image.k, options, tiles, a.panels, b.panels, ldc, step
 
-    blocks = config.blocks(current(launches.device).sm_count, tiles)
+    blocks = launches.persistent_blocks(config, tiles)
     of_one = tuple(operand._replace(batch=1) for operand in operands)
     launches.emit(family_of(config.STEM).source(config), blocks, of_one, integers, (alpha, beta))
 
