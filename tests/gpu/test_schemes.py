@@ -28,6 +28,17 @@ def test_every_scheme(scheme, letter):
 
 
 @pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("scheme", ["A shared", "B shared"])
+def test_stripes_that_stay_as_stored(scheme, letter):
+    """Beside a private operand."""
+    found = [
+        next(each for each in steinsland.candidates(scheme, letter, layout, current()) if each.keeps_k_major)
+        for layout in ("tt" if scheme == "A shared" else "nn", "tn")
+    ]
+    exact_by(STEM, DTYPES[letter], found)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
 def test_variants_of_algorithm_1(letter):
     def first(layout):
         space = variants(DTYPES[letter], layout, known("fermi"), kurzak_timed.GUIDELINES[letter])

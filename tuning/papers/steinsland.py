@@ -16,7 +16,7 @@ import itertools
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from pyblasgpu.options import parse_count, parse_sizes
 from pyblasgpu.terminal import guarded
 from pyblasgpu.types import DTYPES, Dtype
 from tuning.papers.experiment import Experiment, Kernel, Measured, Rows
+from tuning.papers.kept import as_stored
 from tuning.papers.study import Figure, Study, add_options, interleaved, names_in, run_study
 
 __all__ = ["SCHEMES", "STUDY", "appendix_a", "candidates", "experiment", "main", "scheme_of", "table"]
@@ -72,9 +73,11 @@ def candidates(scheme: str, letter: str, layout: str, device: Device) -> list[Ge
     """
     found: dict[GemmSimt, None] = {}
     most = device.max_registers_per_thread - ADDRESSES
-    for parameters in _parameters(scheme, DTYPES[letter], layout):
+    for keeps, parameters in _parameters(scheme, DTYPES[letter], layout):
         try:
             config = FAMILIES[STEM].config(letter, layout, parameters)
+            if keeps and config.VEC_K == 1:
+                config = as_stored(config)
             check_device(config, device)
         except ConfigError:
             continue
@@ -99,20 +102,24 @@ def appendix_a(scheme: str, letter: str, layout: str) -> GemmSimt | None:
     return config
 
 
-def _parameters(scheme: str, dtype: Dtype, layout: str) -> Iterator[dict[str, Any]]:
+def _parameters(scheme: str, dtype: Dtype, layout: str) -> Iterator[tuple[bool, dict[str, Any]]]:
+    """Parameters, and whether stripes along k are kept."""
     share_a, share_b, tiled = SCHEMES[scheme]
     shared = share_a or share_b
+    along = {"A": share_a and layout[0] == "t", "B": share_b and layout[1] == "n"}
     for (x, y), (thr_m, thr_n), depth in itertools.product(_GRIDS, _TILES if tiled else ((1, 1),), _DEPTHS):
         tile = {"DIM_X": x, "DIM_Y": y, "BLK_M": x * thr_m, "BLK_N": y * thr_n, "UNROLL": depth, "stages": 1}
         tile |= {"share_a": share_a, "share_b": share_b, "WARP_X": 8}
-        keeps = (False, True) if share_a and share_b else (False,)
+        keeps = (False, True) if any(along.values()) else (False,)
         blocks = (depth,) if (share_a and share_b) or not tiled else along_k(dtype, depth)
         for kept, padded, read_only, block in itertools.product(
             keeps, (True, False) if shared else (False,), (False, True), blocks
         ):
-            fragments = _fragments(dtype, layout, thr_m, thr_n, kept)
+            fragments = _fragments(dtype, along, thr_m, thr_n, kept, share_a and share_b)
             chosen = deepened(STEM, dtype, layout, {**tile, **fragments}, depth)
-            yield chosen | _padding(chosen, padded) | {"read_only": read_only, "UNROLL": block}
+            of_kept = along if kept and chosen["VEC_K"] == 1 else {}
+            chosen |= _padding(chosen, padded, of_kept)
+            yield kept, chosen | {"read_only": read_only, "UNROLL": block}
 
 
 def along_k(dtype: Dtype, depth: int) -> tuple[int, int]:
@@ -120,27 +127,34 @@ def along_k(dtype: Dtype, depth: int) -> tuple[int, int]:
     return (2, 4) if dtype.itemsize == _VECTOR else (4, depth)
 
 
-def _fragments(dtype: Dtype, layout: str, thr_m: int, thr_n: int, kept: bool) -> dict[str, int]:
-    """By how many elements a thread reads a stripe; one that is kept along k is read along k."""
+def _fragments(
+    dtype: Dtype, along: Mapping[str, bool], thr_m: int, thr_n: int, kept: bool, shares_both: bool
+) -> dict[str, int]:
+    """By how many elements a thread reads a stripe; one that is kept along k is read along k, by several
+    elements where both operands are shared.
+    """
     most = _VECTOR // dtype.itemsize
 
     def widest(extent: int) -> int:
         return max(width for width in (1, 2, 4) if width <= most and extent % width == 0)
 
-    along_k = {"A": kept and layout[0] == "t", "B": kept and layout[1] == "n"}
     return {
-        "VEC_M": 1 if along_k["A"] else widest(thr_m),
-        "VEC_N": 1 if along_k["B"] else widest(thr_n),
-        "VEC_K": most if kept else 1,
+        "VEC_M": 1 if kept and along["A"] else widest(thr_m),
+        "VEC_N": 1 if kept and along["B"] else widest(thr_n),
+        "VEC_K": most if kept and shares_both else 1,
     }
 
 
-def _padding(chosen: dict[str, Any], padded: bool) -> dict[str, int]:
-    """What is added to a row of each stripe: what meets no bank twice, or nothing."""
+def _padding(chosen: dict[str, Any], padded: bool, kept: Mapping[str, bool]) -> dict[str, int]:
+    """What is added to a row of each stripe: what meets no bank twice, or nothing.
+
+    A stripe that is `kept` and read by single elements has a load more: its rows are odd numbers of loads.
+    """
     if not padded:
         return {"PAD_A": 0, "PAD_B": 0}
     least = {"A": max(chosen["VEC_M"], chosen["VEC_K"]), "B": max(chosen["VEC_N"], chosen["VEC_K"])}
-    return {f"PAD_{name}": chosen.get(f"PAD_{name}") or least[name] for name in "AB"}
+    found = {f"PAD_{name}": chosen.get(f"PAD_{name}") or least[name] for name in "AB"}
+    return found | {f"PAD_{name}": chosen.get(f"VEC_{name}", 1) for name in "AB" if kept.get(name)}
 
 
 def experiment(
@@ -193,7 +207,7 @@ def _best(timed: list[Measured], extents: tuple[int, ...]) -> dict[str, Any] | N
         "tile": f"{config.BLK_M}x{config.BLK_N}x{config.BLK_K}",
         "threads": f"{config.DIM_X}x{config.DIM_Y}",
         "padding": [config.PAD_A, config.PAD_B],
-        "kept": config.VEC_K > 1,
+        "kept": config.keeps_k_major,
         "read_only": config.read_only,
     }
 
