@@ -8,7 +8,14 @@ import numpy as np
 
 from pyblasgpu.types import DTYPES
 
-__all__ = ["SETS", "SHAPES", "check_factors", "matrix_of"]
+__all__ = [
+    "SETS",
+    "SHAPES",
+    "check_factors",
+    "matrix_of",
+    "nearly_equal_columns",
+    "relative_residual",
+]
 
 SHAPES = [(1, 1), (7, 1), (1, 7), (4, 4), (40, 40), (70, 33), (33, 70), (130, 6)]
 #: Multiple of n u that bounds errors of factors, relative to columns, and of products of columns of Q.
@@ -62,6 +69,25 @@ def matrix_of(kind: str, letter: str, *shape: int, seed: int = 0) -> np.ndarray:
         return np.stack(stack) if stack else np.zeros(shape, dtype)
     a = rng.uniform(-1, 1, (m, n)) + (1j * rng.uniform(-1, 1, (m, n)) if dtype.kind == "c" else 0)
     return SETS[kind](a.astype(dtype)).astype(dtype)
+
+
+def nearly_equal_columns(letter: str, m: int, n: int) -> np.ndarray:
+    """A matrix of which Cholesky factors are good, though the first columns differ by little, and the next
+    one has much of that difference: R^-1 is large where R is not small.
+    """
+    a = matrix_of("random", letter, m, n)
+    difference = a[:, 1].copy()
+    a[:, 1] = a[:, 0] + np.sqrt(10 * np.finfo(a.dtype).eps) * 100 * difference
+    a[:, 2] += 5 * difference
+    return a
+
+
+def relative_residual(a: np.ndarray, q: np.ndarray, r: np.ndarray) -> float:
+    """The largest norm of a column of A - Q R beside that of A's."""
+    wide = np.clongdouble if a.dtype.kind == "c" else np.longdouble
+    q, r, a = (each.astype(wide) for each in (q, r, a))
+    squares = [(np.abs(each) ** 2).sum(axis=-2) for each in (a - q @ r, a)]
+    return float(np.sqrt(squares[0] / squares[1]).max())
 
 
 def check_factors(a: np.ndarray, q: np.ndarray, r: np.ndarray) -> None:

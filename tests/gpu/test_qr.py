@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from lapack_testers import PATHS, THRESHOLD, worst
 from lapack_testers import SHAPES as SHAPES_OF_TESTERS
-from qr_cases import SETS, check_factors, matrix_of
+from qr_cases import SETS, check_factors, matrix_of, nearly_equal_columns, relative_residual
 
 from pyblasgpu import lapack, linalg
 from pyblasgpu.types import DTYPES
@@ -105,6 +105,33 @@ def test_tall_matrices(kind, letter, shape, library):
     else:
         q, r = (each.get() for each in linalg.qr(cupy.asarray(a), mode="economic"))
     check_factors(a, q, r)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("columns", [30, 128])
+@pytest.mark.parametrize("order", "CF")
+def test_residuals_of_tall_matrices(letter, columns, order):
+    """Roundoffs where columns differ by little: of Cholesky factors, and of Householder's reflectors."""
+    a = nearly_equal_columns(letter, 70_000, columns)
+    on_device, bound = cupy.array(a, order=order), 100 * np.finfo(a.dtype).eps
+    assert relative_residual(a, *factors(on_device)) < bound
+    q, r = (each.get() for each in linalg.qr(on_device, mode="economic"))
+    assert relative_residual(a, q, r) < bound
+    check_factors(a, q, r)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape", [(2000, 1100), (1100, 2000), (2, 1500, 1500)])
+@pytest.mark.parametrize("order", "CF")
+def test_lookahead(letter, shape, order):
+    """Factors within the bounds, the same ones in each call."""
+    a = matrix_of("random", letter, *shape)
+    on_device = cupy.array(a, order=order)
+    first = factors(on_device)
+    check_factors(a, *first)
+    for _ in range(5):
+        for one, other in zip(factors(on_device), first, strict=True):
+            np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("letter", DTYPES)

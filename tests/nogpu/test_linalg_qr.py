@@ -9,7 +9,14 @@ import fake_device
 import numpy as np
 import pytest
 import scipy.linalg
-from qr_cases import SETS, SHAPES, check_factors, matrix_of
+from qr_cases import (
+    SETS,
+    SHAPES,
+    check_factors,
+    matrix_of,
+    nearly_equal_columns,
+    relative_residual,
+)
 
 from pyblasgpu import linalg
 from pyblasgpu.api.lapack import names
@@ -424,6 +431,15 @@ def test_tall_matrices_of_a_large_condition(fake, decide_by, fails):
     q, r = hosts(linalg.qr(fake_device.Array(a.copy()), mode="economic"))
     check_factors(a, q, r)
     assert (r[0, 0, 0] > 0) == (not fails)
+
+
+def test_tall_matrices_with_nearly_equal_columns(fake, decide_by):
+    """Substitution takes the place of a product with R^-1, which would leave more than roundoffs."""
+    decide_by(cholesky_qr_min_rows=32)
+    a = nearly_equal_columns("d", 400, 9)
+    q, r = hosts(linalg.qr(fake_device.Array(a.copy()), mode="economic"))
+    assert (np.diagonal(r) > 0).all()  # by Cholesky factors
+    assert relative_residual(a, q, r) < 50 * np.finfo(a.dtype).eps
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.gemm.int8.config import GemmInt8
 from pyblasgpu.routines import copies, launch_list
 from pyblasgpu.routines.joined_lists import joined
-from pyblasgpu.routines.lapack import getrf, potrf, potrf_panels
+from pyblasgpu.routines.lapack import geqrf, getrf, potrf, potrf_panels
 from pyblasgpu.routines.launch_list import BESIDE, CALL
 from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import DTYPES, Uplo
@@ -51,9 +51,9 @@ class Problem:
     def __init__(self, routine, matrix: np.ndarray, order: str = "F"):
         self.matrix, dtype = matrix, next(x for x in DTYPES.values() if x.name == matrix.dtype.name)
         a, info = np.array(matrix, order=order), np.zeros((1, 1), matrix.dtype)
-        piv = np.zeros((min(a.shape), 1), a.dtype)
-        self.arrays = (piv, info, a) if routine is getrf else (info, a)
-        flags = {} if routine is getrf else {"uplo": Uplo.LOWER}
+        column = np.zeros((min(a.shape), 1), a.dtype)  # pivots, or factors of reflectors
+        self.arrays = {getrf: (column, info, a), geqrf: (column, a), potrf: (info, a)}[routine]
+        flags = {"uplo": Uplo.LOWER} if routine is potrf else {}
         launch_list.cache.clear()
         self.launches = routine.launch_list(*(operand(x, dtype) for x in self.arrays), **flags)
 
@@ -88,6 +88,20 @@ def test_lu_factors(kernels, letter, m, n, order, inner):
         np.testing.assert_allclose(got, expected, atol=1e-9)
 
 
+@pytest.mark.parametrize("letter", "sz")
+@pytest.mark.parametrize("m, n, order", [(900, 390, "F"), (300, 400, "C")])
+def test_qr_factors(kernels, letter, m, n, order):
+    a = random(letter, m, n)
+    expected, factors, _, _ = getattr(scipys, f"{letter}geqrf")(a)
+    with override("lookahead", BLOCK):
+        problem = Problem(geqrf, a, order)
+        tau, got = problem.run()
+    assert {entry.lane for entry in problem.launches.entries} == {CALL, BESIDE}
+    atol = 1e-4 if letter in "sc" else 1e-12
+    np.testing.assert_allclose(got, expected, atol=atol * np.sqrt(m))
+    np.testing.assert_allclose(tau[:, 0], factors, atol=atol)
+
+
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("n", [300])
 def test_cholesky_factors(kernels, letter, n):
@@ -112,6 +126,8 @@ PROBLEMS = [
     lambda: Problem(getrf, random("d", 390, 420)),
     lambda: Problem(getrf, random("d", 600, 300)),
     lambda: Problem(potrf, definite("d", 500)),
+    lambda: Problem(geqrf, random("d", 400, 500)),
+    lambda: Problem(geqrf, random("d", 900, 390)),
 ]
 
 

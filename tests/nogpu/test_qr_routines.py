@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from covering import pairs
 from fake_kernels import install, operand
-from qr_cases import SETS, check_factors, matrix_of
+from qr_cases import SETS, check_factors, matrix_of, nearly_equal_columns, relative_residual
 from scipy.linalg.lapack import get_lapack_funcs
 
-from pyblasgpu.routines.lapack import gels, geqrf, lq, orgqr, ormqr
+from pyblasgpu.routines.lapack import cholesky_panel, gels, geqrf, lq, orgqr, ormqr
 from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import DTYPES, Side, Trans
 
@@ -157,10 +157,15 @@ def test_bounds(kernels, kind, letter, shape):
     check_factors(a, q, np.triu(qr[:k]))
 
 
-@pytest.mark.parametrize("kind, letter, shape", pairs(SETS, "sz", [(200, 60), (2, 150, 20)]), ids=str)
-def test_blocks_by_cholesky_factors(kernels, decide_by, kind, letter, shape):
+@pytest.mark.parametrize(
+    "kind, letter, shape, tall",
+    pairs(SETS, "sz", [(200, 60), (2, 150, 20), (2, 150, 70)], [cholesky_panel.TALL, 149]),
+    ids=str,
+)
+def test_blocks_by_cholesky_factors(kernels, decide_by, monkeypatch, kind, letter, shape, tall):
     """LAPACK's bounds, whatever the condition; one matrix of a batch that fails leaves others as they are."""
     decide_by(cholesky_panel_min_rows=40)
+    monkeypatch.setattr(cholesky_panel, "TALL", tall)
     a = matrix_of(kind, letter, *shape)
     if len(shape) == 3:
         a[1] = matrix_of("random", letter, *shape[1:])
@@ -174,6 +179,19 @@ def test_blocks_by_cholesky_factors(kernels, decide_by, kind, letter, shape):
         atol = 10 * shape[-2] * np.finfo(a.dtype).eps
         np.testing.assert_allclose(qr[(1,) * (len(shape) - 2)], one, rtol=0, atol=atol * np.abs(one).max())
         np.testing.assert_allclose(tau[..., 0][(1,) * (len(shape) - 2)], beside, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("columns", [40, 70])
+def test_tall_blocks_keep_what_substitution_keeps(kernels, decide_by, monkeypatch, columns):
+    """Columns that differ by little: residuals are roundoffs, which a product with R^-1 does not leave."""
+    decide_by(cholesky_panel_min_rows=40)
+    monkeypatch.setattr(cholesky_panel, "TALL", 100)
+    a = nearly_equal_columns("d", 400, columns)
+    qr, tau = factored(a, "F")
+    assert {"orhr_leaf", "trtri_leaf"} <= {name for name, *_ in kernels.launches}
+    q = qr.copy(order="F")
+    run(orgqr, tau, q)
+    assert relative_residual(a, q, np.triu(qr[:columns])) < 50 * np.finfo(a.dtype).eps
 
 
 def test_panels_of_many_rows(kernels):

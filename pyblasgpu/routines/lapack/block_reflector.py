@@ -25,6 +25,7 @@ __all__ = [
     "emit_identity",
     "emit_product",
     "emit_triangle",
+    "new_block_reflector",
 ]
 
 
@@ -42,6 +43,10 @@ class BlockReflector(NamedTuple):
     v: Operand
     t: Operand
 
+    def part(self, rows: int, count: int) -> BlockReflector:
+        """Memory for `count` reflectors of `rows` rows."""
+        return BlockReflector(self.v.block(0, 0, rows, count), self.t.block(0, 0, count, count))
+
 
 def blocks_of(launches: LaunchList, count: int) -> list[tuple[int, int]]:
     """Return the first reflector of each block and the one after its last, of `count` in all."""
@@ -49,8 +54,15 @@ def blocks_of(launches: LaunchList, count: int) -> list[tuple[int, int]]:
     return [(first, min(first + width, count)) for first in range(0, count, width)]
 
 
-def emit_block_reflector(launches: LaunchList, tau: Operand, a: Operand) -> BlockReflector:
-    """Emit V and T, in scratch, of the reflectors in the columns of A below its diagonal.
+def new_block_reflector(launches: LaunchList, rows: int, count: int, batch: int) -> BlockReflector:
+    """Return scratch for the V and T of `count` reflectors of `rows` rows."""
+    return BlockReflector(*(launches.scratch(each, count, batch, ALIGNED) for each in (rows, count)))
+
+
+def emit_block_reflector(
+    launches: LaunchList, tau: Operand, a: Operand, out: BlockReflector | None = None
+) -> BlockReflector:
+    """Emit V and T of the reflectors in the columns of A below its diagonal.
 
     Parameters
     ----------
@@ -59,17 +71,19 @@ def emit_block_reflector(launches: LaunchList, tau: Operand, a: Operand) -> Bloc
         k by 1, of a block of `blocks_of` or fewer.
     a : Operand
         m by k, m >= k.
+    out : BlockReflector, optional
+        Memory for them; new scratch by default.
     """
-    v = launches.scratch(a.rows, a.cols, a.batch, ALIGNED)
+    v, t = new_block_reflector(launches, a.rows, a.cols, a.batch) if out is None else out
     _emit_copy(launches, a, v, 0, copies=True)
     v = v._replace(conj=a.conj)  # the copy is of what is in memory
-    return BlockReflector(v, emit_triangle(launches, emit_resolved(launches, tau), v))
+    emit_triangle(launches, emit_resolved(launches, tau), v, t)
+    return BlockReflector(v, t)
 
 
-def emit_triangle(launches: LaunchList, tau: Operand, v: Operand) -> Operand:
-    """Emit T, in scratch, of the reflectors in the columns of V."""
+def emit_triangle(launches: LaunchList, tau: Operand, v: Operand, t: Operand) -> None:
+    """Emit T of the reflectors in the columns of V."""
     k = v.cols
-    t = launches.scratch(k, k, v.batch, ALIGNED)
     emit_gemm(launches, 1.0, v.T.conjugate(), v, 0.0, t)
     leaf = leaf_config(launches, larft_leaf.STEM, k).specialize(k)
 
@@ -77,7 +91,6 @@ def emit_triangle(launches: LaunchList, tau: Operand, v: Operand) -> Operand:
         return k, tau.row_stride, t.col_stride, tau.batch_stride, t.batch_stride
 
     launches.emit(larft_leaf.source(leaf), 1, (tau, t), numbers_of_t, ())
-    return t
 
 
 def emit_conjugate(launches: LaunchList, tau: Operand) -> Operand:

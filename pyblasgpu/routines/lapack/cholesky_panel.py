@@ -4,6 +4,9 @@ R1 of A^H A = R1^H R1 gives Q1 = A R1^-1. A second round with Q1 makes Q = Q1 R2
 (Yamamoto, Nakatsukasa, Yanagisawa and Fukaya, 2015). `orhr_leaf` makes Householder vectors of Q. So columns
 cost products and triangular solutions, and no barrier each.
 
+Of tall matrices Q1 is in the workspace. Then the vectors are a product with W^-1, by which A is overwritten.
+W is well conditioned; R1 need not be, and a product with its inverse has residuals that substitution has not.
+
 Where a Cholesky factor fails, or Q1 is too far from orthonormal, info is not 0, and `geqp3` or `geqrf_tall`
 factors those matrices from a copy, by reflectors. It is launched for all, and reads info: the host does not
 wait.
@@ -17,21 +20,23 @@ from ...kernels.factor.cholesky import potrf_leaf
 from ...kernels.factor.qr import orhr_leaf
 from ...operands import Operand
 from ...types import Diag, Region, Side, Uplo
-from ..copies import emit_copy_to_workspace, is_readable
+from ..copies import emit_copy, emit_copy_to_workspace, is_readable
 from ..launch_list import LaunchList
 from ..level3 import trsm
 from ..level3.gemm import emit_gemm
-from . import geqp3, tall_panel
-from .factor_steps import emit_potrf_leaf, leaf_config, with_alpha
+from ..level3.triangular import split
+from . import geqp3, tall_panel, trtri
+from .factor_steps import emit_potrf_leaf, emit_restore, leaf_config, with_alpha
 from .laswp import words
 
-__all__ = ["applies", "emit"]
+__all__ = ["applies", "emit", "leaves_idle"]
 
 SHARE = 2  # rows for each column, at least: the condition of fewer random rows is large
 FEW = 16  # columns that reflectors take less time for
 #: Multiprocessors that each matrix has at least, so that those that fail do not take much longer.
 BLOCKS = 4
 TALL = 1 << 14  # rows of columns of which each is too much for one block
+NARROW = 32  # columns of tall matrices that substitution takes at a time; products go between them
 
 
 def applies(launches: LaunchList, a: Operand) -> bool:
@@ -39,13 +44,18 @@ def applies(launches: LaunchList, a: Operand) -> bool:
     device, n = current(launches.device), a.cols
     if (
         n < FEW
-        or a.batch * BLOCKS > device.sm_count
+        or not leaves_idle(launches, a)
         or a.rows < max(SHARE * n, launches.policy.cholesky_panel_min_rows)
         or not is_readable(a)
     ):
         return False
     stems = potrf_leaf.STEM, orhr_leaf.STEM
     return all(runs(stem, device) and n <= leaf_config(launches, stem, n).ORDER for stem in stems)
+
+
+def leaves_idle(launches: LaunchList, a: Operand) -> bool:
+    """Whether there are too few matrices for kernels of one block each to fill the device."""
+    return a.batch * BLOCKS <= current(launches.device).sm_count
 
 
 def emit(launches: LaunchList, tau: Operand, a: Operand) -> None:
@@ -59,18 +69,22 @@ def emit(launches: LaunchList, tau: Operand, a: Operand) -> None:
     a : Operand
         m by n; R replaces its upper triangle, the vectors what is below.
     """
-    n = a.cols
+    n, is_tall = a.cols, a.rows > TALL
     with launches.temporary():
-        before, info = emit_copy_to_workspace(launches, a), launches.scratch(1, 1, a.batch)
+        copy, info = emit_copy_to_workspace(launches, a), launches.scratch(1, 1, a.batch)
         first, second, r = (launches.scratch(n, n, a.batch) for _ in range(3))
+        q = copy if is_tall else a
         _emit_round(launches, info, first, a, 0)
-        _emit_solution(launches, first.T.conjugate(), a)
-        _emit_round(launches, info, second, a, n)
+        _emit_solution(launches, first.T.conjugate(), q)
+        _emit_round(launches, info, second, q, n)
         emit_gemm(launches, 1.0, second.T.conjugate(), first.T.conjugate(), 0.0, r)
-        _emit_vectors(launches, info, tau, a, (first, second, r))
-        _emit_solution(launches, r, a.block(n, 0, a.rows - n, n))
-        emit_where_failed = (tall_panel if a.rows > TALL else geqp3).emit_where_failed
-        emit_where_failed(launches, info, tau, a, before)
+        _emit_vectors(launches, info, tau, q, (first, second, r))
+        if is_tall:
+            _emit_product(launches, info, q, r, a)
+            tall_panel.emit_where_failed(launches, info, tau, a, copy)
+        else:
+            _emit_solution(launches, r, a.block(n, 0, a.rows - n, n))
+            geqp3.emit_where_failed(launches, info, tau, a, copy)
 
 
 def _emit_round(launches: LaunchList, info: Operand, factor: Operand, a: Operand, before: int) -> None:
@@ -82,8 +96,28 @@ def _emit_round(launches: LaunchList, info: Operand, factor: Operand, a: Operand
 
 
 def _emit_solution(launches: LaunchList, r: Operand, a: Operand) -> None:
-    """Emit A := A R^-1."""
+    """Emit A := A R^-1, of tall matrices by products and substitution with few columns."""
+    m, n = a.rows, a.cols
+    if m > TALL and n > NARROW:
+        middle = split(-(-n // NARROW)) * NARROW
+        left, right = a.block(0, 0, m, middle), a.block(0, middle, m, n - middle)
+        _emit_solution(launches, r.block(0, 0, middle, middle), left)
+        emit_gemm(launches, -1.0, left, r.block(0, middle, middle, n - middle), 1.0, right)
+        _emit_solution(launches, r.block(middle, middle, n - middle, n - middle), right)
+        return
     with_alpha(launches, 1.0, lambda: trsm.emit(launches, r, a, Side.RIGHT, Uplo.UPPER, Diag.NON_UNIT))
+
+
+def _emit_product(launches: LaunchList, info: Operand, q: Operand, w: Operand, a: Operand) -> None:
+    """Emit the vectors, rows of Q1 W^-1 below those on top, over A; W becomes its inverse.
+
+    Where info is not 0, Q1 becomes A before.
+    """
+    (m, n), own_info = (a.rows, a.cols), launches.scratch(1, 1, a.batch)
+    trtri.emit_inverse(launches, own_info, w, Uplo.UPPER, Diag.NON_UNIT)
+    emit_restore(launches, info, a, q)
+    emit_gemm(launches, 1.0, q.block(n, 0, m - n, n), w, 0.0, a.block(n, 0, m - n, n))
+    emit_copy(launches, 1.0, q.block(0, 0, n, n), a.block(0, 0, n, n))
 
 
 def _emit_vectors(

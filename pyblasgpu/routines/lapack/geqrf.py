@@ -3,13 +3,16 @@
 Blocks of columns go one after the other, and each takes its part off all columns right of it (a block
 reflector: products). So do the panels of a block, each of one launch. Small matrices are one launch. Where
 the rows are too many for that, the recursion halves the columns of a block (Elmroth and Gustavson, 2000).
+With few large matrices a block is factored while the one before it still updates (`lookahead`).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from ...dispatch.algorithms import tiles_per_block
 from ...dispatch.operand_copies import ALIGNED
+from ...dispatch.overrides import get_override
 from ...gpu.device import current
 from ...kernels.factor.qr import geqrf_panel
 from ...operands import Operand
@@ -22,10 +25,14 @@ from .block_reflector import (
     emit_block_reflector,
     emit_product,
     emit_triangle,
+    new_block_reflector,
 )
 from .factor_steps import leaf_config
+from .lookahead import emit_lookahead
 
 __all__ = ["emit", "launch_list"]
+
+AHEAD = 8  # blocks of columns with lookahead, at least; with fewer, waits take what is gained
 
 
 def launch_list(tau: Operand, a: Operand) -> LaunchList | None:
@@ -43,28 +50,78 @@ def launch_list(tau: Operand, a: Operand) -> LaunchList | None:
 
 def emit(launches: LaunchList, tau: Operand, a: Operand) -> None:
     """Emit the whole call."""
-    for first, last in blocks_of(launches, min(a.rows, a.cols)):
-        rows, count = a.rows - first, last - first
-        factors, columns = tau.block(first, 0, count, 1), a.block(first, first, rows, count)
-        _emit_block(launches, factors, columns, a.block(first, last, rows, a.cols - last))
+    blocks = blocks_of(launches, min(a.rows, a.cols))
+    is_ahead = _looks_ahead(launches, a, len(blocks))
+    with launches.temporary():
+        count = (1 + is_ahead) * (blocks[0][1] < a.cols)
+        memory = [new_block_reflector(launches, a.rows, blocks[0][1], a.batch) for _ in range(count)]
+        _emit_blocks(launches, tau, a, blocks, memory, is_ahead)
 
 
-def _emit_block(launches: LaunchList, tau: Operand, a: Operand, right: Operand) -> None:
-    """Emit the factors of a block of columns, and what they take off others on their right."""
+def _emit_blocks(
+    launches: LaunchList,
+    tau: Operand,
+    a: Operand,
+    blocks: list[tuple[int, int]],
+    memory: list[BlockReflector],
+    is_ahead: bool,
+) -> None:
+    """Emit the factors of all blocks of columns; their reflectors are kept in `memory` by turns."""
+    bounds = [*(first for first, _ in blocks), blocks[-1][1], a.cols]
+    reflectors: dict[int, BlockReflector] = {}
+
+    def factor(j: int) -> None:
+        (first, last), rows = blocks[j], a.rows - blocks[j][0]
+        factors, columns = tau.block(first, 0, last - first, 1), a.block(first, first, rows, last - first)
+        out = memory[j % len(memory)].part(rows, last - first) if last < a.cols else None
+        with launches.temporary():
+            made = _emit_block(launches, factors, columns, out)
+        if made is not None:
+            reflectors[j] = made
+
+    def update(j: int, begin: int, end: int) -> None:
+        first, left, width = bounds[j], bounds[begin], bounds[end] - bounds[begin]
+        if width:
+            right = a.block(first, left, a.rows - first, width)
+            emit_product(launches, reflectors[j], right, adjoint=True)
+
+    if is_ahead:
+        emit_lookahead(
+            launches, len(blocks), factor, update, lambda j: None, tiles_per_block(launches.policy)
+        )
+        return
+    for j in range(len(blocks)):
+        factor(j)
+        update(j, j + 1, len(blocks) + 1)
+
+
+def _looks_ahead(launches: LaunchList, a: Operand, blocks: int) -> bool:
+    """Whether panels of the matrices leave most of the device idle, and there are enough blocks."""
+    requested = get_override("lookahead")
+    if requested is not None:
+        return requested > 0 and blocks > 2
+    return blocks >= AHEAD and cholesky_panel.leaves_idle(launches, a)
+
+
+def _emit_block(
+    launches: LaunchList, tau: Operand, a: Operand, out: BlockReflector | None
+) -> BlockReflector | None:
+    """Emit the factors of a block of columns, and V and T in `out` if it is not None; return these."""
     config = leaf_config(launches, geqrf_panel.STEM, a.rows)
     whole = config.whole(a.rows, a.cols)
-    with launches.temporary():
-        if whole is not None:
-            _emit_panel(launches, whole, tau, a, a, a, 0)
-        elif cholesky_panel.applies(launches, a):
-            cholesky_panel.emit(launches, tau, a)
-        elif config.panel(a.rows).grid(a.rows) > current(launches.device).sm_count:
-            _emit_tall_columns(launches, tau, a)
-        else:
-            v = _emit_panels(launches, config, tau, a)
-            emit_product(launches, BlockReflector(v, emit_triangle(launches, tau, v)), right, adjoint=True)
-            return
-        _emit_right(launches, tau, a, right)
+    if whole is not None:
+        _emit_panel(launches, whole, tau, a, a, a, 0)
+    elif cholesky_panel.applies(launches, a):
+        cholesky_panel.emit(launches, tau, a)
+    elif config.panel(a.rows).grid(a.rows) > current(launches.device).sm_count:
+        _emit_tall_columns(launches, tau, a)
+    else:
+        v = launches.scratch(a.rows, a.cols, a.batch, ALIGNED) if out is None else out.v
+        _emit_panels(launches, config, tau, a, v)
+        if out is not None:
+            emit_triangle(launches, tau, *out)
+        return out
+    return None if out is None else emit_block_reflector(launches, tau, a, out)
 
 
 def _emit_right(launches: LaunchList, tau: Operand, a: Operand, right: Operand) -> None:
@@ -74,9 +131,8 @@ def _emit_right(launches: LaunchList, tau: Operand, a: Operand, right: Operand) 
             emit_product(launches, emit_block_reflector(launches, tau, a), right, adjoint=True)
 
 
-def _emit_panels(launches: LaunchList, config: Any, tau: Operand, a: Operand) -> Operand:
-    """Emit the factors of a block of columns by panels, each applied to those right of it; return V."""
-    v = launches.scratch(a.rows, a.cols, a.batch, ALIGNED)
+def _emit_panels(launches: LaunchList, config: Any, tau: Operand, a: Operand, v: Operand) -> None:
+    """Emit the factors of a block of columns by panels, each applied to those right of it; and V."""
     for first in range(0, a.cols, config.COLS):
         count, rows = min(config.COLS, a.cols - first), a.rows - first
         part = v.block(first, first, rows, count)
@@ -88,7 +144,6 @@ def _emit_panels(launches: LaunchList, config: Any, tau: Operand, a: Operand) ->
             last = first + count
             right = a.block(first, last, rows, a.cols - last)
             emit_product(launches, BlockReflector(part, t), right, adjoint=True)
-    return v
 
 
 def _emit_panel(
@@ -96,7 +151,7 @@ def _emit_panel(
 ) -> None:
     """Emit the factors of a panel; all blocks of one that has several are resident."""
     if config.KIND != geqrf_panel.SPREAD:
-        _emit_blocks(launches, config, (tau, a, v, t, a, a), 1, above)
+        _emit_launch(launches, config, (tau, a, v, t, a, a), 1, above)
         return
     blocks = config.grid(a.rows)
     at_once = current(launches.device).sm_count // blocks
@@ -104,10 +159,10 @@ def _emit_panel(
         part = [each.matrices(z, min(at_once, a.batch - z)) for each in (tau, a, v, t)]
         with launches.temporary():
             state = launches.scratch(config.state(blocks), 1, part[0].batch)
-            _emit_blocks(launches, config, (*part, state, launches.flags()), blocks, above)
+            _emit_launch(launches, config, (*part, state, launches.flags()), blocks, above)
 
 
-def _emit_blocks(
+def _emit_launch(
     launches: LaunchList, config: Any, operands: tuple[Operand, ...], blocks: int, above: int
 ) -> None:
     """Emit a launch of `geqrf_panel`."""
