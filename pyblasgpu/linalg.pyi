@@ -31,12 +31,12 @@ def cho_factor(
 @overload
 def cho_solve(
     c_and_lower: tuple[ArrayT, Switch], b: ArrayT, overwrite_b: Switch = False,
-    check_finite: Switch | None = None,
+    check_finite: Switch | None = None, *, method: Literal["tensor"] | None = None,
 ) -> ArrayT: ...
 @overload
 def cho_solve(
     c_and_lower: tuple[ArrayLike, Switch], b: ArrayLike, overwrite_b: Switch = False,
-    check_finite: Switch | None = None,
+    check_finite: Switch | None = None, *, method: Literal["tensor"] | None = None,
 ) -> NDArray[Any]: ...
 @overload
 def cholesky(
@@ -102,11 +102,13 @@ def inner(a: Array | ArrayLike | complex, b: Array | ArrayLike | complex, /) -> 
 def inv(
     a: ArrayT, overwrite_a: Switch = False, check_finite: Switch | None = None, *,
     assume_a: AssumeA | None = None, lower: UploFlag | Switch = False,
+    method: Literal["tensor"] | None = None,
 ) -> ArrayT: ...
 @overload
 def inv(
     a: ArrayLike, overwrite_a: Switch = False, check_finite: Switch | None = None, *,
     assume_a: AssumeA | None = None, lower: UploFlag | Switch = False,
+    method: Literal["tensor"] | None = None,
 ) -> NDArray[Any]: ...
 @overload
 def ldl(
@@ -126,13 +128,15 @@ def logm(A: ArrayLike, *, hermitian: Switch = False) -> NDArray[Any]: ...
 def lstsq(
     a: ArrayT, b: ArrayT, cond: float | None = None, overwrite_a: Switch = False,
     overwrite_b: Switch = False, check_finite: Switch | None = None,
-    lapack_driver: Literal["gelsd", "gelsy", "gelss", "gels"] | None = None,
+    lapack_driver: Literal["gelsd", "gelsy", "gelss", "gels"] | None = None, *,
+    method: Literal["tensor"] | None = None,
 ) -> tuple[ArrayT, ArrayT, Any, Any]: ...
 @overload
 def lstsq(
     a: ArrayLike, b: ArrayLike, cond: float | None = None, overwrite_a: Switch = False,
     overwrite_b: Switch = False, check_finite: Switch | None = None,
-    lapack_driver: Literal["gelsd", "gelsy", "gelss", "gels"] | None = None,
+    lapack_driver: Literal["gelsd", "gelsy", "gelss", "gels"] | None = None, *,
+    method: Literal["tensor"] | None = None,
 ) -> tuple[NDArray[Any], NDArray[Any], Any, Any]: ...
 @overload
 def lu(

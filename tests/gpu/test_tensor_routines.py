@@ -195,3 +195,33 @@ def test_what_cannot_be_refined_is_solved_in_float64(structure, decide_by):
     assert cupy.array_equal(linalg.solve(a, b, assume_a=structure, method="tensor"), expected)
     with pytest.raises(np.linalg.LinAlgError, match="singular"):
         linalg.solve(cupy.ones((600, 600)), b, assume_a=structure, method="tensor")
+
+
+def test_few_directions_beyond_float32_are_left_to_gmres(decide_by, caplog):
+    caplog.set_level(logging.DEBUG, "pyblasgpu")
+    decide_by(getrf_refined_min_order=2, refined_max_rhs_share=4)
+    n, rng = 700, np.random.default_rng(6)
+    left, right = (np.linalg.qr(rng.standard_normal((n, n)))[0] for _ in range(2))
+    a = left * np.where(np.arange(n) < n - 3, 1, 1e-10) @ right
+    b = rng.standard_normal((n, 2))
+    x = linalg.solve(cupy.asarray(a), cupy.asarray(b), assume_a="gen", method="tensor").get()
+    assert "of GMRES" in caplog.text
+    allowed = n**0.5 * 2.0**-53 * abs(a).sum(axis=1).max() * abs(x).max(axis=0)
+    assert (abs(b - a @ x).max(axis=0) <= 2 * allowed).all()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8"])
+def test_functions_of_linalg_take_the_method(dtype):
+    """They solve as without it, to the precision that a matrix of this condition leaves."""
+    rng, n, columns = np.random.default_rng(8), 1500, 200
+    a = rng.standard_normal((n, n)) + (1j * rng.standard_normal((n, n)) if dtype == "c8" else 0)
+    a = (a @ a.conj().T / n + np.eye(n)).astype(dtype)
+    b = (a @ np.ones((n, columns))).astype(dtype)
+    left, right = cupy.asarray(a), cupy.asarray(b)
+    x = linalg.cho_solve(linalg.cho_factor(left, lower=True), right, method="tensor")
+    y = linalg.lstsq(left, right, method="tensor")[0]
+    z = linalg.solve(left, right, assume_a="gen", method="tensor")
+    inverse = linalg.inv(left, method="tensor") @ right
+    small = 1e-9 if dtype == "f8" else 2e-2
+    for each in (x, y, z, inverse):
+        assert float(abs(each - 1).max()) < small

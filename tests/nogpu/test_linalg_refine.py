@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from pyblasgpu.api.lapack import names as lapack
 from pyblasgpu.api.linalg import refine
 from pyblasgpu.dispatch import tuned_files
 from pyblasgpu.dispatch.algorithms import refinement_pays
+from pyblasgpu.dispatch.overrides import method_of
 
 EPS = 2.0**-53
 
@@ -37,6 +39,13 @@ def general(n: int, condition: float = 10.0, seed: int = 0) -> np.ndarray:
     rng = np.random.default_rng(seed)
     left, right = (np.linalg.qr(rng.standard_normal((n, n)))[0] for _ in range(2))
     return left * np.geomspace(1, 1 / condition, n) @ right
+
+
+def nearly_singular(n: int, condition: float = 1e10, seed: int = 0) -> np.ndarray:
+    """Of a condition number, which three directions make."""
+    rng = np.random.default_rng(seed)
+    left, right = (np.linalg.qr(rng.standard_normal((n, n)))[0] for _ in range(2))
+    return left * np.where(np.arange(n) < n - 3, 1, 1 / condition) @ right
 
 
 def definite(n: int, condition: float = 10.0, seed: int = 0) -> np.ndarray:
@@ -86,6 +95,19 @@ def test_the_residual_is_that_of_dsgesv(make, condition, messages):
     x = linalg.solve(a, b, method="tensor", assume_a="pos" if make is definite else "gen")
     assert excess(a, x[:, ::2], b[:, ::2]) <= 1 and not x[:, 1].any()
     assert [message.split(" by ")[0] for message in messages()] == ["solve: refined"]
+
+
+@pytest.mark.parametrize("condition", [1e8, 1e10, 1e12])
+@pytest.mark.parametrize("columns", [(), (3,)], ids=str)
+def test_few_directions_beyond_float32_are_left_to_gmres(condition, columns, messages, monkeypatch):
+    a, b = nearly_singular(120, condition), np.random.default_rng(1).standard_normal((120, *columns))
+    x = linalg.solve(a, b, method="tensor", assume_a="gen")
+    assert messages()[-1].endswith("of GMRES") and excess(a, x, b) <= 1
+    y = linalg.solve(a, b, method="tensor", assume_a="gen", transposed=True)
+    assert messages()[-1].endswith("of GMRES") and excess(a.T, y, b) <= 2  # the norm is that of columns
+    monkeypatch.setattr(refine, "CYCLES", 0)
+    linalg.solve(a, b, method="tensor", assume_a="gen")
+    assert messages()[-1].endswith("factors in float64 follow")
 
 
 @pytest.mark.parametrize(("make", "structure"), [(general, "gen"), (definite, "pos")])
@@ -165,10 +187,7 @@ def test_other_structures_and_dtypes(decide_by, monkeypatch):
     single = general(6).astype(np.float32)
     actual = linalg.solve(single, b.astype(np.float32), method="tensor")
     np.testing.assert_array_equal(actual, linalg.solve(single, b.astype(np.float32)), strict=True)
-    with pytest.raises(ValueError, match="solve: method='tensor' is for real arrays, these are complex128"):
-        linalg.solve(np.eye(2) * 1j, np.ones(2), method="tensor")
-    with pytest.raises(ValueError, match="solve: method='fast' is neither 'tensor' nor None"):
-        linalg.solve(np.eye(2), np.ones(2), method="fast")
+    np.testing.assert_array_equal(linalg.solve(np.eye(2) * 1j, np.ones(2), method="tensor"), [-1j, -1j])
     decide_by(getrf_refined_min_order=7, potrf_refined_min_order=7)
     monkeypatch.setattr(lapack, "getrf", None)  # host matrices are SciPy's
     linalg.solve(general(6), b, assume_a="gen", method="tensor")
@@ -182,13 +201,55 @@ def test_large_systems_of_few_columns_are_refined():
 
 
 def test_corrections_end(monkeypatch, messages):
-    """After `MAX_STEPS`, or once they bring nothing closer."""
+    """After `MAX_STEPS` GMRES follows, and after that factors in float64 where the bound is out of reach."""
     a, b = general(50, 1e6), np.ones((50, 1))
     monkeypatch.setattr(refine, "MAX_STEPS", 0)
     linalg.solve(a, b, method="tensor", assume_a="gen")
-    assert messages()[-1].startswith("solve: 0 corrections leave")
+    assert messages()[-1] == "solve: refined by 1 cycles of GMRES"
     monkeypatch.setattr(refine, "MAX_STEPS", 30)
     monkeypatch.setattr(refine, "EPS", 1e-30)
-    linalg.solve(a, b, method="tensor", assume_a="gen")
-    steps = int(messages()[-1].split()[1])
-    assert 0 < steps < 30
+    x = linalg.solve(a, b, method="tensor", assume_a="gen")
+    assert messages()[-1].startswith("solve: GMRES leaves")
+    np.testing.assert_array_equal(x, linalg.solve(a, b, assume_a="gen"))
+
+
+A, B = general(6) @ general(6).T + np.eye(6), np.ones((6, 2))
+CALLS = {
+    "solve": lambda **options: linalg.solve(A, B, **options),
+    "inv": lambda **options: linalg.inv(A, **options),
+    "cho_solve": lambda **options: linalg.cho_solve((A, True), B, **options),
+    "lstsq": lambda **options: linalg.lstsq(A, B, **options)[0],
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_methods_of_functions(name, decide_by, monkeypatch):
+    """They change nothing on the processor, and others than that for tensor cores are refused."""
+    decide_by(getrf_refined_min_order=7, potrf_refined_min_order=7)
+    np.testing.assert_array_equal(CALLS[name](method="tensor"), CALLS[name]())
+    with pytest.raises(ValueError, match=f"{name}: method='fast' is neither 'tensor' nor None"):
+        CALLS[name](method="fast")
+
+
+@pytest.mark.parametrize(
+    ("name", "routine"),
+    [
+        ("solve", "pyblasgpu.api.linalg.solve.solve_general"),
+        ("inv", "pyblasgpu.api.linalg.inverse.invert_general"),
+        ("cho_solve", "pyblasgpu.api.lapack.names.potrs"),
+    ],
+)
+@pytest.mark.parametrize("method", ["tensor", None])
+def test_routines_run_in_the_mode_of_the_method(name, routine, method, decide_by, monkeypatch):
+    decide_by(getrf_refined_min_order=7, potrf_refined_min_order=7)
+    module, _, attribute = routine.rpartition(".")
+    original, modes = getattr(import_module(module), attribute), []
+
+    def probe(*arguments, **options):
+        modes.append(method_of(None))
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(routine, probe)
+    options = {"assume_a": "gen"} if name != "cho_solve" else {}
+    CALLS[name](method=method, **options)
+    assert modes == [method] and method_of(None) is None

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ...arguments import Array, Flag, enabled
+from ...dispatch.overrides import in_mode
 from ...frontend.calls.factor_chain import repeat_chain
-from ...types import Uplo
+from ...types import Uplo, tensor_method
 from ..docstrings import Shared, documenting
 from ..lapack import names as lapack
 from .arrays import Arrays, returns_rows, taken
@@ -126,7 +127,12 @@ def cho_factor(
 
 @documented
 def cho_solve(
-    c_and_lower: tuple[Array, Flag], b: Array, overwrite_b: Flag = False, check_finite: Flag = None
+    c_and_lower: tuple[Array, Flag],
+    b: Array,
+    overwrite_b: Flag = False,
+    check_finite: Flag = None,
+    *,
+    method: str | None = None,
 ) -> Array:
     """Solution x of ``a x = b`` from a Cholesky factor of a, as `scipy.linalg.cho_solve`.
 
@@ -137,6 +143,9 @@ def cho_solve(
     check_finite : bool, optional
         Whether to look for Inf and NaN in the factor and in `b`; by default that is done for host arrays
         alone.
+    method : {'tensor'}, optional
+        Products on tensor cores, see `pyblasgpu.gemm`. It changes nothing on the processor. SciPy has no such
+        argument.
 
     Returns
     -------
@@ -164,9 +173,12 @@ def cho_solve(
     name = "cho_solve"
     c, lower = c_and_lower
     key = (name, lower, overwrite_b, check_finite)
-    if type(c) is not np.ndarray and (done := repeat_chain(key, (c, b))) is not None:
+    if type(c) is not np.ndarray and method is None and (done := repeat_chain(key, (c, b))) is not None:
         return done.results[0]
-    arrays = taken(name, {"c": c, "b": b}).recorded(key, (c, b), check_finite)
+    method = tensor_method(method, name)
+    arrays = taken(name, {"c": c, "b": b})
+    if method is None:  # else the mode is set around the calls of routines, not by them
+        arrays = arrays.recorded(key, (c, b), check_finite)
     # SciPy's cho_factor of a stack gives an array of equal flags
     low = Uplo.parse(np.asarray(lower).flat[0] if np.ndim(lower) else lower, name, "lower") is Uplo.LOWER
     factor, right = arrays.each
@@ -179,7 +191,8 @@ def cho_solve(
         if not right.shape or right.shape[-2:][0] != factor.shape[-1]:
             shapes = f"({tuple(factor.shape)} and {tuple(right.shape)})"
             raise ValueError(f"{name}: incompatible dimensions {shapes}")
-        return solved(arrays, factor, right, lambda c, b: lapack.potrs(c, b, low, overwrite)[0])
+        potrs = in_mode(method, lapack.potrs)
+        return solved(arrays, factor, right, lambda c, b: potrs(c, b, low, overwrite)[0])
 
 
 def _factored(

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ...arguments import Array, Flag
+from ...dispatch.overrides import in_mode
 from ...frontend.calls.factor_chain import repeat_chain
-from ...types import Uplo
+from ...types import Uplo, tensor_method
 from ..lapack import at_once
 from ..lapack import names as lapack
 from ..lapack.call import AfterOverwriting
@@ -32,6 +33,7 @@ def inv(
     *,
     assume_a: str | None = None,
     lower: Flag = False,
+    method: str | None = None,
 ) -> Array:
     """Inverse of a matrix, as `scipy.linalg.inv`.
 
@@ -45,6 +47,9 @@ def inv(
         The structure of `a`, by SciPy's names; see `solve`. By default general.
     lower : bool, default False
         Which triangle of `a` is read if `assume_a` is symmetric, Hermitian or positive definite.
+    method : {'tensor'}, optional
+        Products on tensor cores, see `pyblasgpu.gemm`. It changes nothing on the processor. SciPy has no such
+        argument.
 
     Returns
     -------
@@ -78,18 +83,21 @@ def inv(
     """
     name = "inv"
     key = (name, overwrite_a, check_finite, assume_a, lower)
-    if type(a) is not np.ndarray and (done := repeat_chain(key, (a,))) is not None:
+    if type(a) is not np.ndarray and method is None and (done := repeat_chain(key, (a,))) is not None:
         return done.results[0]
     structure = STRUCTURES.get(assume_a, "banded")
     if structure == "banded":
         raise ValueError(f"{name}: {assume_a} is not a recognized matrix structure")
     low = Uplo.parse(lower, name, "lower") is Uplo.LOWER
-    arrays = taken(name, {"a": a}).recorded(key, (a,), check_finite)
+    method = tensor_method(method, name)
+    arrays = taken(name, {"a": a})
+    if method is None:  # else the mode is set around the calls of routines, not by them
+        arrays = arrays.recorded(key, (a,), check_finite)
     overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", arrays.each[0])
     conditions = Conditions(arrays, arrays.library.host or is_checked(arrays, check_finite, name))
     with arrays.silent():
         check_values(arrays, check_finite, name, *arrays.each)
-        inverse = inverse_of(conditions, structure, low, overwrite)
+        inverse = in_mode(method, inverse_of)(conditions, structure, low, overwrite)
         conditions.warn()
         return arrays.returned(arrays.in_scipys_order(inverse, name))
 

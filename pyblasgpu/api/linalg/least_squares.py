@@ -10,7 +10,9 @@ from numpy.linalg import LinAlgError
 
 from ...arguments import Array, Flag, shown
 from ...cpu.scipy.level3 import broadcast_matrices, indices
+from ...dispatch.overrides import in_mode
 from ...frontend.calls.factor_chain import repeat_chain
+from ...types import tensor_method
 from ..lapack import names as lapack
 from ..lapack.triangles import upper_solution
 from ..processor import on_processor
@@ -35,6 +37,8 @@ def lstsq(
     overwrite_b: Flag = False,
     check_finite: Flag = None,
     lapack_driver: str | None = None,
+    *,
+    method: str | None = None,
 ) -> tuple[Array, Array, Any, Any]:
     """Least-squares solution x of ``a x = b``, as `scipy.linalg.lstsq`.
 
@@ -55,6 +59,9 @@ def lstsq(
         factors of matrices of full rank ('gels'), which takes the least time. By default 'gelsd' of host
         arrays, and 'gels' of device arrays, for which 'gelsd' and 'gelss' are Jacobi's method. 'gelsy' takes
         device matrices of any size and rank.
+    method : {'tensor'}, optional
+        Products on tensor cores, see `pyblasgpu.gemm`. It changes nothing on the processor. SciPy has no such
+        argument.
 
     Returns
     -------
@@ -101,12 +108,15 @@ def lstsq(
     if driver == "gels" and cond is not None:
         raise ValueError(f"{name}: cond={shown(cond)} is for drivers that find a rank; 'gels' takes none")
     key = name, cond, overwrite_a, overwrite_b, check_finite, lapack_driver
-    if type(a) is not np.ndarray and (done := repeat_chain(key, (a, b))) is not None:
+    if type(a) is not np.ndarray and method is None and (done := repeat_chain(key, (a, b))) is not None:
         solution, y = done.results
         with (arrays := done.with_them.of(a)).current():
             x, residues = _of_tall(arrays, solution, y, len(b.shape) == 1)
         return x, residues, _full_ranks(a), None
-    arrays = taken(name, {"a": a, "b": b}).recorded(key, (a, b), check_finite)
+    method = tensor_method(method, name)
+    arrays = taken(name, {"a": a, "b": b})
+    if method is None:  # else the mode is set around the calls of routines, not by them
+        arrays = arrays.recorded(key, (a, b), check_finite)
     matrix, right = arrays.each
     flags = (overwrite_a, "overwrite_a", matrix), (overwrite_b, "overwrite_b", right)
     overwrite = [arrays.may_overwrite(flag, name, argument, array) for flag, argument, array in flags]
@@ -115,12 +125,13 @@ def lstsq(
             checked = check_values(arrays, check_finite, name, matrix, right)
             _check_shapes(name, matrix, right)
             if lapack_driver == "gelsy":
-                x, residues, ranks = _by_pivots(arrays, matrix, right, cond)
+                x, residues, ranks = in_mode(method, _by_pivots)(arrays, matrix, right, cond)
                 return arrays.returned(x), arrays.returned(residues), ranks, None
             if cond is not None or lapack_driver in ("gelsd", "gelss"):
-                x, residues, ranks, s = _by_singular_values(name, arrays, matrix, right, cond)
+                by_values = in_mode(method, _by_singular_values)
+                x, residues, ranks, s = by_values(name, arrays, matrix, right, cond)
                 return arrays.returned(x), arrays.returned(residues), ranks, arrays.returned(s)
-            x, residues = _on_device(arrays, matrix, right, checked)
+            x, residues = in_mode(method, _on_device)(arrays, matrix, right, checked)
             return arrays.returned(x), arrays.returned(residues), _full_ranks(matrix), None
     with on_processor(name, {"a": a, "b": b}, "LAPACK"), arrays.silent():
         check_values(arrays, check_finite, name, matrix, right)

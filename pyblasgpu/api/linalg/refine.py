@@ -5,7 +5,8 @@ factors solve for corrections, until the test of LAPACK's dsgesv and dsposv hold
 
     max |b - A x|  <=  sqrt(n) eps ||A||inf max |x|     for each right-hand side, eps = 2^-53
 
-Systems that are not solved after `MAX_STEPS` corrections, or no longer converge, get factors in float64.
+Where a correction reduces the residual by less than `SLOW`, since the condition is large, combinations of
+several follow, by GMRES. Systems that these do not solve get factors in float64.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from functools import partial
-from math import sqrt
+from math import ceil, log, sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,11 +27,16 @@ from ..keyword.symmetric import symm
 from ..lapack import names as lapack
 from .arrays import Arrays
 from .checks import host_values
+from .krylov import krylov_correction
 
 __all__ = ["MAX_STEPS", "refined_definite", "refined_general"]
 
 #: Corrections at most, LAPACK's ITERMAX.
 MAX_STEPS = 30
+#: The part of a residual that a correction may leave, else GMRES follows.
+SLOW = 0.1
+#: Cycles of GMRES, steps of each, and the part that a cycle may leave, else factors in float64 follow.
+CYCLES, KRYLOV_STEPS, SLOW_CYCLE = 3, 8, 1e-3
 EPS, TINY = 2.0**-53, 2.0**-1022
 
 _log = logging.getLogger("pyblasgpu")
@@ -44,16 +50,27 @@ class _Factored(NamedTuple):
     arrays : Arrays
     bounds : array, shape (..., 1, 1)
         ``sqrt(n) eps ||A||inf``.
+    factors : array
     solve : callable
-        ``solve(r)`` is about ``A^-1 r`` for r in float32, which may be overwritten.
-    residual : callable
-        ``residual(x)`` is the right-hand side minus ``A x``.
+        ``solve(factors, r, overwrite)`` is about ``A^-1 r``, in the precision of both.
+    multiply : callable
+        ``multiply(x, **options)`` is ``A x``, with options of products.
     """
 
     arrays: Arrays
     bounds: Any
-    solve: Callable[[Any], Any]
-    residual: Callable[[Any], Any]
+    factors: Any
+    solve: Callable[[Any, Any, bool], Any]
+    multiply: Callable[..., Any]
+
+    def correction(self, residual: Any) -> Any:
+        """About ``A^-1 residual``; columns are scaled by their sizes, so that float32 holds them."""
+        xp = self.arrays.xp
+        sizes = xp.maximum(_sizes(xp, residual), xp.full_like(self.bounds, TINY))  # else 0 would give 1/0
+        return (
+            xp.astype(self.solve(self.factors, xp.astype(residual / sizes, xp.float32), True), xp.float64)
+            * sizes
+        )
 
 
 def refined_general(arrays: Arrays, matrix: Any, right: Any, swapped: bool) -> Any:
@@ -65,13 +82,11 @@ def refined_general(arrays: Arrays, matrix: Any, right: Any, swapped: bool) -> A
         bounds = _bounds(arrays, sums)
         factors, pivots, _ = lapack.getrf(single, True)
 
-        def solve(r: Any) -> Any:
-            return lapack.getrs(factors, pivots, r, trans, True)[0]
+        def solve(factors: Any, r: Any, overwrite: bool) -> Any:
+            return lapack.getrs(factors, pivots, r, trans, overwrite)[0]
 
-        def residual(x: Any) -> Any:
-            return _added(arrays, right, partial(gemm, matrix, x, alpha=-1, trans_a=trans))
-
-        return _refined(_Factored(arrays, bounds, solve, residual), right)
+        multiply = partial(gemm, matrix, trans_a=trans)
+        return _refined(_Factored(arrays, bounds, factors, solve, multiply), right)
 
 
 def refined_definite(arrays: Arrays, matrix: Any, right: Any, low: bool) -> Any:
@@ -88,23 +103,25 @@ def refined_definite(arrays: Arrays, matrix: Any, right: Any, low: bool) -> Any:
         if host_values(info).any():
             return None
 
-        def solve(r: Any) -> Any:
-            return lapack.potrs(factor, r, low, True)[0]
+        def solve(factor: Any, r: Any, overwrite: bool) -> Any:
+            return lapack.potrs(factor, r, low, overwrite)[0]
 
-        def residual(x: Any) -> Any:
+        def multiply(x: Any, **options: Any) -> Any:
             if x.shape[-1] > 1:
-                return _added(arrays, right, partial(symm, matrix, x, alpha=-1, lower=low))
-            product = partial(symv, matrix, x[..., 0], alpha=-1, lower=low)
-            return _added(arrays, right[..., 0], product)[..., None]
+                return symm(matrix, x, lower=low, **options)
+            if "out" in options:
+                options["out"] = options["out"][..., 0]
+            return symv(matrix, x[..., 0], lower=low, **options)[..., None]
 
-        return _refined(_Factored(arrays, bounds, solve, residual), right)
+        return _refined(_Factored(arrays, bounds, factor, solve, multiply), right)
 
 
-def _added(arrays: Arrays, right: Any, product: Callable[..., Any]) -> Any:
-    """`right` plus a product, in one step where the library's new arrays can be written."""
+def _residual(system: _Factored, right: Any, x: Any) -> Any:
+    """`right` minus A x, in one step where the library's new arrays can be written."""
+    arrays = system.arrays
     if not arrays.library.host and not arrays.library.has_writable_copies(right):
-        return right + product()
-    return product(beta=1, out=arrays.xp.asarray(right, copy=True))
+        return right - system.multiply(x)
+    return system.multiply(x, alpha=-1, beta=1, out=arrays.xp.asarray(right, copy=True))
 
 
 def _bounds(arrays: Arrays, sums: Any) -> Any:
@@ -116,26 +133,66 @@ def _bounds(arrays: Arrays, sums: Any) -> Any:
 
 
 def _refined(system: _Factored, right: Any) -> Any:
-    """x within the bound, or None. Residuals are scaled by their sizes, so that float32 holds them."""
-    xp, before = system.arrays.xp, float("inf")
-    tiny = xp.full_like(system.bounds, TINY)  # instead of 0, which would give 1/0
-    solution, residual, sizes = xp.zeros_like(right), right, _sizes(xp, right)
+    """x within the bound, or None."""
+    xp, before, ratio = system.arrays.xp, float("inf"), 1.0
+    solution, residual = xp.zeros_like(right), right
     for step in range(MAX_STEPS + 1):
-        sizes = xp.maximum(sizes, tiny)
-        correction = system.solve(xp.astype(residual / sizes, xp.float32))
-        solution = solution + xp.astype(correction, xp.float64) * sizes
-        residual = system.residual(solution)
-        sizes = _sizes(xp, residual)
-        allowed = xp.maximum(_sizes(xp, solution) * system.bounds, tiny)
-        excess = float(host_values(xp.max(sizes / allowed)))  # waits for the device
+        made = solution + system.correction(residual)
+        left = _residual(system, right, made)
+        excess = _excess(system, made, left)
         if excess <= 1:
             _log.debug("solve: refined by %d corrections", step)
-            return solution
+            return made
         if not excess < before:  # NaN too
+            ratio = 1.0
             break
-        before = excess
-    _log.debug("solve: %d corrections leave %.3g times the bound, factors in float64 follow", step, excess)
+        ratio, before = excess / before, excess
+        solution, residual = made, left
+        if ratio > SLOW:
+            break
+    if before < float("inf"):
+        return _by_krylov(system, right, solution, residual, (before, ratio))
+    _log.debug("solve: %d corrections leave NaN, factors in float64 follow", step)
     return None
+
+
+def _by_krylov(
+    system: _Factored, right: Any, solution: Any, residual: Any, excess_and_ratio: tuple[float, float]
+) -> Any:
+    """x within the bound, from a solution whose residual exceeds it, and what the last correction has left of
+    the one before; or None.
+    """
+    xp, (before, ratio) = system.arrays.xp, excess_and_ratio
+    factors = xp.astype(system.factors, xp.float64)  # by which they solve alike for all vectors
+    # as many as corrections would be needed: each vector brings at least as much
+    steps = KRYLOV_STEPS
+    if 0 < ratio < 0.9:
+        steps = min(1 + ceil(log(before) / -log(ratio)), steps)
+    for cycle in range(CYCLES):
+        correction = krylov_correction(
+            system.arrays, residual, lambda v: system.solve(factors, v, False), system.multiply, steps
+        )
+        if correction is None:
+            break
+        solution = solution + correction
+        residual = _residual(system, right, solution)
+        excess = _excess(system, solution, residual)
+        if excess <= 1:
+            _log.debug("solve: refined by %d cycles of GMRES", cycle + 1)
+            return solution
+        ratio, before = excess / before, excess
+        if not ratio < SLOW_CYCLE:
+            break
+    _log.debug("solve: GMRES leaves %.3g times the bound, factors in float64 follow", before)
+    return None
+
+
+def _excess(system: _Factored, solution: Any, residual: Any) -> float:
+    """The largest residual in units of what it may be; waits for the device."""
+    xp = system.arrays.xp
+    allowed = _sizes(xp, solution) * system.bounds
+    allowed = xp.maximum(allowed, xp.full_like(allowed, TINY))
+    return float(host_values(xp.max(_sizes(xp, residual) / allowed)))
 
 
 def _sizes(xp: Any, columns: Any) -> Any:

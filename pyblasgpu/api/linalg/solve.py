@@ -64,9 +64,9 @@ def solve(
     transposed : bool, default False
         Solve ``a.T x = b``; for real `a`.
     method : {'tensor'}, optional
-        LU and Cholesky factors of float32 by products on tensor cores, see `pyblasgpu.gemm`. For large
-        matrices of float64 with few right-hand sides, factors in float32 are refined to float64's accuracy;
-        see Notes. SciPy has no such argument.
+        LU and Cholesky factors by products on tensor cores, see `pyblasgpu.gemm`. For large matrices of
+        float64 with few right-hand sides, factors in float32 are refined to float64's accuracy; see Notes.
+        SciPy has no such argument.
 
     Returns
     -------
@@ -100,8 +100,10 @@ def solve(
     ``max |b - a x| <= sqrt(n) eps ||a||_inf max |x|`` for each right-hand side, n the order and eps = 2^-53.
     That is the test of LAPACK's dsgesv and dsposv, 30 steps at most (Langou et al., *Exploiting the
     performance of 32 bit floating point arithmetic in obtaining 64 bit accuracy*, SC 2006). It holds where
-    the condition is below about 1e7. Otherwise, and where float32 cannot hold `a`, factors in float64 follow.
-    Each step waits for the device. A copy of `a` in float32 is memory on top.
+    the condition is below about 1e7. GMRES with the same factors, in float64, follows where a step brings
+    little, as with few singular values beyond float32. Otherwise, and where float32 cannot hold `a`, factors
+    in float64 follow. Each step waits for the device. A copy of `a` in float32 is memory on top, and for
+    GMRES one in float64.
 
     Examples
     --------
@@ -120,7 +122,7 @@ def solve(
     low = Uplo.parse(lower, name, "lower") is Uplo.LOWER
     swapped = enabled(transposed, name, "transposed")
     arrays = taken(name, {"a": a, "b": b})
-    method = _checked_method(method, arrays)
+    method = tensor_method(method, name)
     if method is None:  # which is set around the calls of routines, not by them
         arrays = arrays.recorded(key, (a, b), check_finite)
     overwrite = (
@@ -177,8 +179,8 @@ def solution_of(
                 f"solve: incompatible shapes: a has shape {tuple(matrix.shape)} and b "
                 f"{tuple(arrays.each[1].shape)}"
             )
-        solve_all = in_mode(method, matrix_solution) if arrays.dtype.letter == "s" else matrix_solution
         flags = structure, low, swapped, overwrite
+        solve_all = in_mode(method, matrix_solution)
         solution = solve_all(conditions, matrix, right, *flags, refines=method is not None)
     return solution[..., 0] if vector else solution
 
@@ -231,13 +233,6 @@ def matrix_solution(
     solution, info = _general_solution(conditions, matrix, right, swapped, overwrite)
     raise_singular(arrays, info)
     return solution
-
-
-def _checked_method(method: Any, arrays: Arrays) -> str | None:
-    """The argument `method`, of real arrays."""
-    if method is not None and arrays.dtype.is_complex:
-        raise ValueError(f"solve: method={method!r} is for real arrays, these are {arrays.dtype.name}")
-    return tensor_method(method, "solve")
 
 
 def _refinement_pays(arrays: Arrays, matrix: Any, right: Any, structure: str) -> bool:
