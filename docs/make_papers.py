@@ -47,7 +47,7 @@ STUDIES = {
 #: Figures of which others show the same.
 LEFT_OUT = re.compile(r"atlas|plasma|steinsland_.*_tn|steinsland_[cz].*")
 #: Files of benchmarks that pages of papers alone show.
-BENCHMARKS = ("variants", "l1_size")
+BENCHMARKS = ("variants", "l1_size", "counters", "host_share")
 #: Names of the facts that tell rows of a study apart.
 CASE = ("routine", "dtype", "layout", "figure", "who", "algorithm", "raster", "extents", "n")
 MARKED = re.compile(r"(<!-- docs/make_papers\.py: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)

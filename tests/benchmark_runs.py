@@ -40,6 +40,7 @@ RUNS: tuple[tuple[str, str, dict[str, Any], str], ...] = (
     ("lu", "--kinds squares,solves,batches,configs --letters sz", LU, "squares solves batches configs"),
     ("level1", "--sizes 64", LEVEL1, "results"),
     ("l1_size", "--sizes 4 8", {}, "results"),
+    ("variants", "--letters dz --sizes 9", {}, "results"),
     ("grouped", "--letters s --counts 3 --sizes 5", {"LISTS": 2}, "results"),
     ("programs", "--quick --backend cpu", {"POINTS": (40,), "SIZES": (16,)}, "seconds"),
 )

@@ -124,12 +124,14 @@ def rasters() -> Iterator[str]:
 def processor() -> Iterator[str]:
     """The kernels of processors: shares of the peak, and ratios to OpenBLAS."""
     for path in sorted(STUDIES.glob("*/cpu.json")):
-        results = json.loads(path.read_text())["results"]
+        made = json.loads(path.read_text())
+        results, cores = made["results"], made["cores"]
         cells = {(f"{row['dtype']}{row['routine']}{_operation(row)}", row["n"]): row for row in results}
         calls, orders = (list(dict.fromkeys(key[at] for key in cells)) for at in (0, 1))
         rows = (
             [call, *(_share(cells[call, n]) if (call, n) in cells else "" for n in orders)] for call in calls
         )
+        yield from ("", f"{made['processor']}, {'one core' if cores == 1 else f'{cores} cores'}:")
         yield from ("", *markdown_rows(("routine", *(f"n = {n}" for n in orders)), rows))
     yield ""
 
@@ -203,6 +205,28 @@ def l1_size() -> Iterator[str]:
     yield ""
 
 
+def host_share() -> Iterator[str]:
+    """Li's host, which takes the last columns of a product: milliseconds, and times as fast as without it."""
+    paths = sorted(BENCHMARKS.glob("*/*-host-share.json"))
+    yield from () if paths else ("", NOTHING)
+    for path in paths:
+        run = json.loads(path.read_text())
+        ms = {(row["dtype"], row["n"], row["columns"]): row["ms"] for row in run["results"]}
+        products, columns = dict.fromkeys(key[:2] for key in ms), list(dict.fromkeys(key[2] for key in ms))
+        rows = [
+            [f"{letter} {n}", *(_of_alone(ms, letter, n, count) for count in columns)]
+            for letter, n in products
+        ]
+        yield from ("", f"ms by columns of the host, {run['device']}, at {short_commit(run['commit'])}:", "")
+        yield from markdown_rows(("product", *columns), rows)
+    yield ""
+
+
+def _of_alone(ms: dict[tuple[str, int, int], float], letter: str, n: int, columns: int) -> str:
+    spent = ms.get((letter, n, columns))
+    return "" if spent is None else f"{spent:.2f} ({ms[letter, n, 0] / spent:.2f})"
+
+
 def scheme_winners() -> Iterator[str]:
     """Steinsland's question: the scheme that is the fastest by order, and its rate, a device each."""
     for path in sorted(STUDIES.glob("*/steinsland.json")):
@@ -257,6 +281,7 @@ FILES = {
     "scheme_winners": scheme_winners,
     "variants": variants,
     "l1_size": l1_size,
+    "host_share": host_share,
     "recorded_trsm": recorded_trsm,
     "recorded_trmm": recorded_trmm,
 }

@@ -236,6 +236,12 @@ def test_small_host_matrices(run, monkeypatch):
     assert len(rows) == 5 and all(row["cuda"] > 0 for row in rows)
 
 
+def test_the_host_takes_part_of_a_product(run, monkeypatch):
+    host_cupy.anywhere(monkeypatch, "gemm")
+    rows = run("host_share", "--letters dc --sizes 9 --columns 0 2")["results"]
+    assert [row["columns"] for row in rows] == [0, 2] * 2 and all(row["difference"] < 1e-6 for row in rows)
+
+
 def test_dask_beside_the_engine(run, scripts, monkeypatch):
     pytest.importorskip("distributed")
     script = scripts("dask_cards")

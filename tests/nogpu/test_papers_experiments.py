@@ -93,6 +93,16 @@ def test_the_variants_of_a_type_are_timed_and_the_fastest_wins(runs):
     assert kurzak_timed.table([result, none_timed], "a card").row_count == 2
 
 
+def test_section_8_alone_leaves_table_2_as_it_is(runs):
+    result = kurzak_timed.tiles(runs(), "d", "nn", of("d", "nn"), 512)
+    assert result["timed"] == 66 and {*result["low_rank"]} == {"64", "32"}
+    assert kurzak_timed.low_table([result], "a card").row_count == 1
+    made = {"device": "a card", "results": [result]}
+    assert kurzak_timed.table([result], "a card").row_count == 0
+    assert not any(figure.curves for figure in kurzak_timed.STUDY.figures(made, None))
+    assert len(kurzak_timed.STUDY.tables(made, None)) == 1
+
+
 def test_a_time_limit_ends_a_search(runs):
     run = runs(until=10.0, step=1.0)
     result = kurzak_timed.experiment(run, "s", "tt", of("s", "tt"), 512, (256,))
@@ -142,7 +152,7 @@ def test_an_experiment_that_was_cut_short_goes_on(runs, tmp_path):
     assert 0 < timed[0] < timed[1] == 3 * len(steinsland.SCHEMES)
     assert results[0]["ours"] == results[1]["ours"]
     assert {*results[1]["appendix_a"]} == {*steinsland.APPENDIX_A}
-    labels = [*steinsland.table(results[1:], (64, 128), "a card").columns[1].cells]
+    labels = [*steinsland.table(results[1:], "a card").columns[1].cells]
     assert "Appendix A's of 'none'" in labels
 
 

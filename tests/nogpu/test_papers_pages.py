@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections import Counter
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -40,6 +41,20 @@ def test_each_table_has_a_place_on_one_page(papers):
 def test_the_figures_are_there(path):
     for name in re.findall(r"!\[\w+\]\(\.\./(images/papers/\w+\.svg)\)", path.read_text()):
         assert (DOCS / name).exists()
+
+
+def test_verdicts_are_counted_as_the_pages_have_them():
+    counted = re.compile(r"\(papers/(\w+)\.md\).*\| ([\d, ]+) \|$", re.M)
+    verdict = re.compile(r"^\| [A-Z]\d+ [^|]*\| ([^|]*) \|", re.M)
+    found = {path.stem: Counter(verdict.findall(path.read_text())) for path in PAGES}
+    ways = "works", "partly", "out of reach"
+    listed = {name: ", ".join(str(of[way]) for way in ways) for name, of in found.items()}
+    assert dict(counted.findall((DOCS / "papers.md").read_text())) == listed
+    assert (
+        sum(of[way] for of in found.values() for way in ways)
+        == 94
+        == sum(of.total() for of in found.values())
+    )
 
 
 def test_a_table_becomes_markdown(papers):
@@ -101,8 +116,10 @@ def test_operations_of_the_processor(papers, tmp_path, monkeypatch):
     (tmp_path / "a_cpu").mkdir()
     row = {"dtype": "d", "routine": "gemm", "n": 64, "peak": 4.0, "numba": 2.0, "scipy": 1.0}
     results = [row, {**row, "layout": "nn", "n": 128}, {**row, "layout": "tn", "numba": 3.0}]
-    (tmp_path / "a_cpu" / "cpu.json").write_text(json.dumps({"results": results}))
+    made = {"processor": "A CPU", "cores": 16, "results": results}
+    (tmp_path / "a_cpu" / "cpu.json").write_text(json.dumps(made))
     lines = list(papers.lines_of("processor"))
+    assert "A CPU, 16 cores:" in lines
     assert "| dgemm | 0.50, 2.00 | 0.50, 2.00 |" in lines and "| dgemm TN | 0.75, 3.00 |  |" in lines
 
 
@@ -114,6 +131,15 @@ def test_the_size_of_l1(papers, tmp_path, monkeypatch):
     (tmp_path / "a-card" / "2026-01-01-abcdef0-l1-size.json").write_text(json.dumps(run))
     lines = list(papers.lines_of("l1_size"))
     assert "| cycles | 33 | 34 | 200 |" in lines and any("128 KiB found" in line for line in lines)
+
+
+def test_products_that_the_host_shares(papers, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["paper_tables"], "BENCHMARKS", tmp_path)
+    (tmp_path / "a-card").mkdir()
+    results = [{"dtype": "d", "n": 9, "columns": columns, "ms": ms} for columns, ms in ((0, 6.0), (2, 4.0))]
+    run = {"device": "A card", "commit": "abcdef0123", "results": results}
+    (tmp_path / "a-card" / "2026-01-01-abcdef0-host-share.json").write_text(json.dumps(run))
+    assert "| d 9 | 6.00 (1.00) | 4.00 (1.50) |" in papers.lines_of("host_share")
 
 
 def test_bytes_of_a_run_without_trmm(papers, tmp_path, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from itertools import count
 
 import pytest
@@ -76,3 +77,16 @@ def test_the_benchmark_prints_and_writes(capsys, tmp_path):
     assert all(row["numba"] > 0 and row["scipy"] > 0 for row in made["results"])
     assert study.run(benchmark.STUDY, [*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["processor"] == current().name
+
+
+def test_the_benchmark_takes_as_many_cores_as_are_named(monkeypatch, tmp_path):
+    """Seconds are the clock's then, since other threads compute; the peak is that of all."""
+    clocks = []
+    monkeypatch.setenv("NUMBA_NUM_THREADS", "2")
+    monkeypatch.setattr(benchmark, "measured_peak", lambda *_: 3.0)
+    monkeypatch.setattr(benchmark, "seconds_of", lambda run, repeats, clock: clocks.append(clock) or 1e-6)
+    words = ["--dtype", "d", "--routines", "gemm", "--layouts", "tt", "--sizes", "40", "--out", str(tmp_path)]
+    assert study.run(benchmark.STUDY, words) == 0
+    made = json.loads((tmp_path / "cpu.json").read_text())
+    assert made["cores"] == 2 and made["results"][0]["peak"] == 6.0
+    assert clocks == [time.perf_counter] * 2

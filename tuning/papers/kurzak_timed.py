@@ -8,7 +8,8 @@ read-only path, which stands for textures. The space is that of Algorithms 2 and
 paper's card (``--space fermi``) or on any other, under the guidelines of Table 1. It writes Table 2 (the
 winners, beside the vendor and the peak), Figure 5 (variants of each type), the spread between slowest and
 fastest, Figure 6 (the winners over n), and section 8: the best kernel of each tile, as a small one gives more
-parallelism, and at k = 64 and 32 the winner beside the best of these.
+parallelism, and at k = 64 and 32 the winner beside the best of these. ``--tiles`` times section 8 alone, of
+kernels that load by the read-only path, as all winners do.
 """
 
 from __future__ import annotations
@@ -38,13 +39,13 @@ from tuning.papers.experiment import Experiment, Extents, Kernel, Measured, Rows
 from tuning.papers.kurzak import LAYOUTS, TABLE_1, CodeVariant, variants, winner_of_table_2
 from tuning.papers.study import Figure, Study, add_options, interleaved, names_in, run_study
 
-__all__ = ["GUIDELINES", "STUDY", "config_of", "experiment", "main", "space", "table"]
+__all__ = ["GUIDELINES", "STUDY", "config_of", "experiment", "main", "space", "table", "tiles"]
 
 #: Table 1, with CGEMM's reuse as the formula gives it to the paper's winner: none has the printed 5.0.
 GUIDELINES = {**TABLE_1, "c": Guidelines(threads=512, blocks=2, reuse=4.0)}
 SIZE = 2048
 CURVE = "128,256,512,1024,2048,4096"
-RANKS, SMALL = (64, 32), "32×32"  # of section 8
+RANKS, SMALL, TILES = (64, 32), "32×32", "section 8"  # which is of tiles and low ranks
 SEED = 2011
 SEARCH = 0.8  # of the time of a type: the search; the rest is for the winner over n
 
@@ -133,6 +134,20 @@ def experiment(
     return result
 
 
+def tiles(run: Experiment, letter: str, layout: str, chosen: Space, size: int) -> dict[str, Any]:
+    """Section 8 alone, as JSON holds it."""
+    at = (size, size, size)
+    with run.part(SEARCH):
+        timed = list(run.times(STEM, layout, _by_texture(chosen.configs), [at]))
+    good = sorted((each for each in timed if each.rates), key=lambda each: -each.rates[at])
+    row: dict[str, Any] = {"dtype": letter, "layout": layout, "figure": TILES, "size": size}
+    return row | {"timed": len(good)} | (section_8(run, layout, good, at) if good else {})
+
+
+def _by_texture(configs: Iterable[GemmSimt]) -> list[GemmSimt]:
+    return [config for config in configs if config.read_only]
+
+
 def section_8(run: Experiment, layout: str, good: Sequence[Measured], at: Extents) -> dict[str, Any]:
     """The rate of the best kernel of each tile, and at a low rank of the winner and of the best of these."""
     best: dict[str, Measured] = {}
@@ -171,7 +186,7 @@ def table(results: Rows, device: str) -> Table:
     counts, shapes = ("GEMM", "variants", "timed"), ("tile", "threads", "for A", "for B", "texture")
     columns = (*counts, *shapes, "TFLOP/s", "peak", "paper's", "slowest", "cuBLAS")
     made = Table(*columns, title=f"The space of Kurzak et al., timed on {device}")
-    for row in results:
+    for row in _of_table_2(results):
         start = [f"{row['dtype']}gemm {row['layout']}", str(row["variants"]), str(len(row["tflops"]))]
         if "winner" not in row:
             made.add_row(*start, *[""] * (len(columns) - len(start)))
@@ -194,6 +209,10 @@ def table(results: Rows, device: str) -> Table:
     return made
 
 
+def _of_table_2(results: Rows) -> Rows:
+    return [row for row in results if row.get("figure") != TILES]
+
+
 def low_table(results: Rows, device: str) -> Table:
     """Section 8: the tile of 32 × 32 beside the winner's, and products of low rank."""
     ranks = (f"k = {rank}, {which}" for rank in RANKS for which in ("the winner", "the best", "its tile"))
@@ -214,7 +233,7 @@ def low_table(results: Rows, device: str) -> Table:
 def _curves(results: Rows) -> dict[str, list[tuple[float, float]]]:
     """Figure 6: the winners, and cuBLAS, over n."""
     found = {}
-    for row in results:
+    for row in _of_table_2(results):
         for what, key in (("", "curve"), (" cuBLAS", "vendor")):
             points = sorted((float(n), rate) for n, rate in row.get(key, {}).items())
             found[f"{row['dtype']}gemm {row['layout']}{what}"] = points
@@ -228,13 +247,19 @@ def _spaces(options: argparse.Namespace) -> dict[tuple[str, str], Space]:
 
 
 def _kernels(options: argparse.Namespace, device: Device) -> Iterable[Kernel]:
-    return ((STEM, config) for config in interleaved(each.configs for each in _spaces(options).values()))
+    lists = [each.configs for each in _spaces(options).values()]
+    if options.tiles:
+        lists = [_by_texture(configs) for configs in lists]
+    return ((STEM, config) for config in interleaved(lists))
 
 
 def _collect(run: Experiment, options: argparse.Namespace) -> dict[str, Any]:
     spaces = _spaces(options)
     results = [
-        experiment(run, *pair, spaces[pair], options.n, options.sizes) for pair in run.in_turn(list(spaces))
+        tiles(run, *pair, spaces[pair], options.n)
+        if options.tiles
+        else experiment(run, *pair, spaces[pair], options.n, options.sizes)
+        for pair in run.in_turn(list(spaces))
     ]
     return {"space": options.space, "results": results}
 
@@ -260,6 +285,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--most", type=parse_count, metavar="N", help="time a random sample of so many variants"
     )
+    parser.add_argument("--tiles", action="store_true", help="section 8 alone")
     add_options(parser, "10m")
     return parser.parse_args(arguments)
 

@@ -205,15 +205,15 @@ def experiment(run: Experiment, routine: str, letter: str, orders: Sequence[int]
 
     steps = [{"nb": nb, "ib": ib, "tflops": step(nb, ib)} for nb, ib in all_pairs]
     library = {str(n): rate(n, n, ()) for n in orders}
-    whole: Rows = []
-    for nb, ib in all_pairs:
-        rates = {str(n): rate(n, n, chosen.overrides(letter, nb, ib)) for n in orders if n > nb}
-        whole.append({"nb": nb, "ib": ib, "tflops": _known(rates)})
     made = {"routine": routine, "dtype": letter, "orders": list(orders), "library": _known(library)}
     if routine == "getrf":
         job = Job("interchanged", letter, "any")
         shares = {str(n): run.remembered(job, (n, n), partial(interchanged, letter, n)) for n in orders}
         made["interchanged"] = _known(shares)
+    whole: Rows = []
+    for nb, ib in all_pairs:
+        rates = {str(n): rate(n, n, chosen.overrides(letter, nb, ib)) for n in orders if n > nb}
+        whole.append({"nb": nb, "ib": ib, "tflops": _known(rates)})
     return {**made, "steps": [each for each in steps if each["tflops"] is not None], "whole": whole}
 
 

@@ -212,28 +212,29 @@ def _best(timed: list[Measured], extents: tuple[int, ...]) -> dict[str, Any] | N
     }
 
 
-def table(results: Rows, sizes: Sequence[int], device: str) -> Table:
+def table(results: Rows, device: str) -> Table:
     """A scheme a row, a size a column: TFLOP/s."""
-    made = Table(
-        "GEMM", "scheme", "timed", *map(str, sizes), "best at the largest", title=f"Schemes on {device}"
+    sizes = list(
+        dict.fromkeys(n for row in results for found in row["schemes"].values() for n in found["best"])
     )
+    made = Table("GEMM", "scheme", "timed", *sizes, "best at the largest", title=f"Schemes on {device}")
     for row in results:
         name = f"{row['dtype']}gemm {row['layout']}"
         for scheme, found in row["schemes"].items():
-            best = [found["best"][str(n)] for n in sizes]
+            best = [found["best"].get(n) for n in sizes]
             made.add_row(
                 name,
                 scheme,
                 str(found["outcomes"].get("ok", 0)),
                 *["" if each is None else f"{each['tflops']:.2f}" for each in best],
-                _described(best[-1]),
+                _described(list(found["best"].values())[-1]),
             )
             name = ""
         for scheme, rates_of in row.get("appendix_a", {}).items():
-            rates = ["" if str(n) not in rates_of else f"{rates_of[str(n)]:.2f}" for n in sizes]
+            rates = ["" if n not in rates_of else f"{rates_of[n]:.2f}" for n in sizes]
             made.add_row("", f"Appendix A's of {scheme!r}", "", *rates, "")
         for what, key in (("this library", "ours"), ("cuBLAS", "vendor")):
-            rates = [row[key].get(str(n)) for n in sizes]
+            rates = [row[key].get(n) for n in sizes]
             made.add_row("", what, "", *["" if rate is None else f"{rate:.2f}" for rate in rates], "")
     return made
 
@@ -263,7 +264,7 @@ def _collect(run: Experiment, options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _tables(made: dict[str, Any], options: argparse.Namespace) -> list[Table]:
-    return [table(made["results"], options.sizes, made["device"])]
+    return [table(made["results"], made["device"])]
 
 
 def _figures(made: dict[str, Any], options: argparse.Namespace) -> list[Figure]:
