@@ -192,22 +192,30 @@ class FakeKernel:
 
     def diagonal_blocks(self, grid, pointers, numbers):
         """The diagonal blocks of T, stored as T is, zero beyond the triangle; flags of zero."""
-        order, block, count, options, ldt = numbers
-        t = self.view(pointers[0], order, order, *_steps(ldt, not options & BY_ROWS), 1, 0)
-        t = read_part(t, self._region(options).uplo, Diag.UNIT if options & UNIT else Diag.NON_UNIT)[0]
-        steps = _steps(block, not options & BY_ROWS)
-        copy = self.view(pointers[1], block, block, *steps, -(-order // block), block**2)
-        copy[...] = 0
-        for number, first in enumerate(range(0, order, block)):
-            part = t[first : first + block, first : first + block]
-            copy[number, : len(part), : len(part)] = part
-        self.view(pointers[2], count, 1, 1, count, 1, 0)[...] = 0
+        order, block, count, options, ldt, t_step, copy_step = numbers
+        t = self.view(pointers[0], order, order, *_steps(ldt, not options & BY_ROWS), grid[2], t_step)
+        t = read_part(t, self._region(options).uplo, Diag.UNIT if options & UNIT else Diag.NON_UNIT)
+        steps, size = _steps(block, not options & BY_ROWS), self.dtype.itemsize
+        for z, each in enumerate(t):
+            at = pointers[1] + z * copy_step * size
+            copy = self.view(at, block, block, *steps, -(-order // block), block**2)
+            copy[...] = 0
+            for number, first in enumerate(range(0, order, block)):
+                part = each[first : first + block, first : first + block]
+                copy[number, : len(part), : len(part)] = part
+        if count:
+            self.view(pointers[2], count, 1, 1, count, 1, 0)[...] = 0
 
     def _multiply_at_once(self, grid, pointers, numbers, alpha):
         """`trmm_fused`: C := alpha T B, or alpha B T."""
+        m, n, *_ = numbers
+        config = self.source.config
+        assert grid == (config.grid(m, n), 1, 1)
+        self._multiply_by_triangle(config, self.flags["triangle"].on_left, pointers, numbers, alpha)
+
+    def _multiply_by_triangle(self, config, of_a, pointers, numbers, alpha):
         m, n, options, ldt, ldb, ldc = numbers
-        config, of_a = self.source.config, self.flags["triangle"].on_left
-        assert grid == (config.grid(m, n), 1, 1) and (pointers[3] == pointers[4]) == (not options & OVERWRITE)
+        assert (pointers[3] == pointers[4]) == (not options & OVERWRITE)
         order, by_rows = (m, config.trans_a) if of_a else (n, config.trans_b)
         block = config.BLK_M if of_a else config.BLK_N
         t = self.view(pointers[0], order, order, *_steps(ldt, by_rows), 1, 0)
@@ -216,10 +224,26 @@ class FakeKernel:
         for number, first in enumerate(range(0, order, block)):
             part = t[first : first + block, first : first + block]
             part[...] = copy[number, : len(part), : len(part)]
-        t = t.conj() if self.flags["conj"] else t
+        t = t.conj() if self.flags.get("conj") else t
         b = self.view(pointers[3], m, n, 1, ldb, 1, 0)[0]
         c = self.view(pointers[4], m, n, 1, ldc, 1, 0)[0]
         c[...] = alpha * (t @ b if of_a else b @ t)
+
+    def trmm_stack(self, grid, pointers, numbers, alpha):
+        """`trmm_fused` of each matrix."""
+        *numbers, t_step, blocks_step, flags_step, b_step, c_step = numbers
+        config, size = self.source.config, self.dtype.itemsize
+        assert grid[:2] == (config.grid(*numbers[:2]), 1)
+        for z in range(grid[2]):
+            steps = (
+                t_step * size,
+                blocks_step * size,
+                flags_step * self.dtype.real_size,
+                b_step * size,
+                c_step * size,
+            )
+            at = [pointer + z * step for pointer, step in zip(pointers, steps, strict=True)]
+            self._multiply_by_triangle(config.product, config.on_left, at, numbers, alpha)
 
     def _walked(self, grid, pointers, numbers, region):
         """Of a persistent product what an ordinary one is told."""

@@ -163,12 +163,14 @@ def _is_on_tensor_cores(dtype: Dtype, batch: int, device: Device) -> bool:
 
 
 def trmm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) -> Algorithm:
-    """Return TRMM's algorithm: fused, except for large complex64 and for few, long rows."""
+    """Return TRMM's algorithm: fused, of stacks too, except for large complex64 and for few, long rows."""
     requested = override_of("trmm")
     if requested is not None:
         return Algorithm(requested, OVERRIDE)
     if _has_tensor_products("trmm", dtype, order, rhs, batch, device):
         return Algorithm(TRMM_TENSOR if dtype.letter == "s" else trmm_recursion(device), IN_MODE)
+    if batch > 1:
+        return Algorithm(TRMM_FUSED if order > LEAF else RECURSION, COMPUTED)
     policy = policy_of(device)
     # the tiles with which FMAs of complex64 are fastest leave a large fused TRMM no registers
     most = policy.fused_trmm_max_order.get(dtype.letter, order)

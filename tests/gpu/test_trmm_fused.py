@@ -11,6 +11,7 @@ import pytest
 import pyblasgpu
 from pyblasgpu.testing.cases import TriangularCase
 from pyblasgpu.testing.error_bounds import trmm_error
+from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 from .precompile import asked_for
@@ -55,6 +56,41 @@ def test_what_is_not_finite_spoils_only_what_depends_on_it(letter, spoil):
         rows = slice(row, n) if lower else slice(row + 1)
         assert spoilt[rows, 77].all() and spoilt.sum() == (n - row if lower else row + 1)
         np.testing.assert_array_equal(result[:, 0], np.arange(1, n + 1)[:: 1 if lower else -1])
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("side, uplo", list(product(Side, Uplo)))
+def test_stacks(letter, side, uplo):
+    """Integers, exactly, in place and not; T by columns, by rows and conjugated, shared or not."""
+    rng, dtype, lower = np.random.default_rng(3), DTYPES[letter], uplo is Uplo.LOWER
+    for (count, n, r), order, trans in product(
+        ((5, 65, 3), (37, 130, 200), (300, 70, 64)), ("CC", "CF", "FF"), (Trans.NO, Trans.CONJ)
+    ):
+        shape = (n, r) if side is Side.LEFT else (r, n)
+        t, b = integers(rng, (1 if n == 130 else count, n, n), dtype), integers(rng, (count, *shape), dtype)
+        seen = np.tril(t) if lower else np.triu(t)
+        seen = seen.conj().swapaxes(1, 2) if trans is Trans.CONJ else seen
+        t[:, ~(np.tri(n, dtype=bool) if lower else np.tri(n, dtype=bool).T)] = np.nan
+        expected = 2 * (seen @ b if side is Side.LEFT else b @ seen)
+        t, b = (_stored(x, each) for x, each in zip((t, b), order, strict=True))
+        options = {"alpha": 2, "side": side, "lower": lower, "trans": trans}
+        for out in (_stored(np.full(b.shape, np.nan, dtype.name), order[1]), b):
+            result = pyblasgpu.trmm(t, b, out=out, **options)
+            np.testing.assert_array_equal(result.get(), expected, f"{count} {n} {r} {order} {trans}")
+
+
+def _stored(x, order):
+    """A stack on the device, of matrices by rows or by columns."""
+    return cupy.array(x) if order == "C" else cupy.array(x.swapaxes(1, 2), order="C").swapaxes(1, 2)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_what_is_not_finite_stays_apart_in_stacks(letter):
+    dtype = DTYPES[letter]
+    t, b = cupy.ones((40, 200, 200), dtype.name), cupy.ones((40, 200, 30), dtype.name)
+    b[7, 100, 5] = NAN
+    spoilt = ~np.isfinite(pyblasgpu.trmm(t, b, lower=True).get())
+    assert spoilt[7, 100:, 5].all() and spoilt.sum() == 100
 
 
 def test_views_without_a_unit_stride_take_the_recursion():

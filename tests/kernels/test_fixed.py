@@ -109,7 +109,7 @@ def test_packing_and_small_triangles(letter, cc):
 @pytest.mark.parametrize(
     "stem, letter",
     [
-        *product(["jacobi_eigh", "jacobi_svd", "gemm_grouped"], DTYPES),
+        *product(["jacobi_eigh", "jacobi_svd", "gemm_grouped", "trmm_stack"], DTYPES),
         *product(["tridiagonal_merge"], "sd"),
         *product(["geqp3"], "sz"),
         ("sytrf_panel", "z"),

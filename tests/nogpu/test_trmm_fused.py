@@ -18,8 +18,9 @@ from pyblasgpu.gpu.device import known, stand_ins
 from pyblasgpu.kernels.gemm.fused import tile_counts, tile_orders
 from pyblasgpu.model.score import in_place_cycles
 from pyblasgpu.operands import Operand
+from pyblasgpu.routines import launch_list
 from pyblasgpu.routines.launch_list import LaunchList
-from pyblasgpu.routines.level3 import trmm, trmm_fused
+from pyblasgpu.routines.level3 import symm, trmm, trmm_fused
 from pyblasgpu.testing.reference import integers, read_part
 from pyblasgpu.types import DTYPES, Diag, Side, Triangle, Uplo
 
@@ -117,6 +118,53 @@ def test_launches_by_stand_ins(letter, unit, side, order, monkeypatch):
         np.testing.assert_array_equal(result, expected)
     stems = [name for name, _, _ in kernels.launches]
     assert stems == ["diagonal_blocks", "gemm_simt" if letter in "sc" else "gemm_mma"] * 2
+
+
+STACKS = [
+    # letter, side, order of T, order of B, uplo, op, unit, whether T is shared
+    ("s", Side.LEFT, "F", "F", Uplo.LOWER, False, Diag.UNIT, False),
+    ("d", Side.RIGHT, "F", "F", Uplo.UPPER, False, Diag.NON_UNIT, True),
+    ("c", Side.LEFT, "C", "C", Uplo.UPPER, True, Diag.UNIT, False),
+    ("z", Side.RIGHT, "C", "F", Uplo.LOWER, True, Diag.NON_UNIT, True),
+    ("c", Side.RIGHT, "F", "C", Uplo.LOWER, True, Diag.NON_UNIT, False),
+]
+
+
+@pytest.mark.parametrize("letter, side, order_t, order_b, uplo, conj, unit, shared", STACKS)
+def test_stacks_are_one_launch(letter, side, order_t, order_b, uplo, conj, unit, shared, monkeypatch):
+    """In place and into another stack, and in portions where scratch is short."""
+    kernels, rng, dtype = fake_kernels.install(monkeypatch), np.random.default_rng(1), DTYPES[letter]
+    t = integers(rng, (1 if shared else 3, 150, 150), dtype)
+    seen = read_part(t, uplo, unit)
+    seen = seen.conj() if conj else seen
+    lower = np.tri(150, k=-(unit is Diag.UNIT), dtype=bool)
+    t[:, ~(lower if uplo is Uplo.LOWER else lower.T)] = np.nan
+    b = integers(rng, (3, 150, 70) if side is Side.LEFT else (3, 70, 150), dtype)
+    expected = 2 * (seen @ b if side is Side.LEFT else b @ seen)
+
+    def stored(x, order):
+        return (
+            np.ascontiguousarray(x) if order == "C" else np.ascontiguousarray(x.swapaxes(1, 2)).swapaxes(1, 2)
+        )
+
+    t, b = stored(t, order_t), stored(b, order_b)
+    out = stored(np.full_like(b, np.nan), order_b)
+    first, *others = (operand(each, dtype) for each in (t, b, out))
+    first = first._replace(conj=conj, batch=3, batch_stride=0 if shared else first.batch_stride)
+    flags = {"side": side, "uplo": uplo, "diag": unit}
+    for operands, result in ((others, out), (others[:1], b)):
+        launches = trmm.launch_list(2, first, *operands, **flags)
+        launches.run([first.pointer, *(each.pointer for each in operands)], 2, stream=0)
+        np.testing.assert_array_equal(result, expected)
+    copies = ["copy_scaled"] if conj or order_t != order_b else []
+    assert [name for name, _, _ in kernels.launches] == [*copies, "diagonal_blocks", "trmm_stack"] * 2
+    monkeypatch.setattr(symm.copies, "MOST_COPIED", 1 << 16)
+    stored_again = stored(np.full_like(out, np.nan), order_b)
+    launch_list.cache.clear()
+    launches = trmm.launch_list(2, first, others[1], operand(stored_again, dtype), **flags)
+    assert [entry.source.name for entry in launches.entries].count("trmm_stack") > 1
+    launches.run([first.pointer, others[1].pointer, stored_again.ctypes.data], 2, stream=0)
+    np.testing.assert_array_equal(stored_again, 2 * (seen @ out if side is Side.LEFT else out @ seen))
 
 
 @pytest.mark.parametrize("letter", "cz")

@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 from pyblasgpu import kernels
-from pyblasgpu.frontend.calls import kept_lists
+from pyblasgpu.frontend.calls import call_cache, kept_lists
 from pyblasgpu.gpu.simulator import intrinsics as simulator
 from pyblasgpu.kernels.trsm.small import TrsmSmall
 from pyblasgpu.ragged import products as ragged_products
 from pyblasgpu.ragged import stacks
+from pyblasgpu.routines import launch_list
+from pyblasgpu.routines.level3 import diagonal_copies, trmm_stack
 from pyblasgpu.types import Region, Triangle
 
 from . import (
@@ -331,6 +333,23 @@ def k_major_b(letter="s", m=19, n=21, k=20, **changes) -> Check:
         test_gemm_simt.check(module.GemmSimt(**asdict(small)), m, n, k, kernels=module)
 
     return Check("gemm_simt", run)
+
+
+@one_each
+def stacked_trmm(*arguments, stem="trmm_stack") -> Check:
+    """TRMM of a stack, by one of its two kernels."""
+
+    def run(module):
+        launch_list.cache.clear()  # calls keep their kernels
+        call_cache.clear()
+        with pytest.MonkeyPatch.context() as patch:
+            if stem == "trmm_stack":
+                patch.setattr(trmm_stack, "source", module.source)
+            else:
+                patch.setattr(diagonal_copies, "diagonal_blocks", module)
+            test_trmm_fused.check_stack(arrays_on_device(patch), *arguments)
+
+    return Check(stem, run)
 
 
 @one_each

@@ -9,7 +9,15 @@ import pytest
 from pyblasgpu.types import Triangle
 
 from . import test_trsm_fused
-from .kernel_checks import diagonal_blocks, trmm_fused, trmm_non_finite, trsm_by_warps, trsm_fused, trsm_test
+from .kernel_checks import (
+    diagonal_blocks,
+    stacked_trmm,
+    trmm_fused,
+    trmm_non_finite,
+    trsm_by_warps,
+    trsm_fused,
+    trsm_test,
+)
 from .planting import assert_caught, parameters
 from .test_trmm_fused import VECTORS_OF_T
 
@@ -96,6 +104,8 @@ DEFECTS = [
     ("trmm.diagonal_blocks", "value[0] = real(1)", "pass", diagonal_blocks(unit=True)),
     ("trmm.diagonal_blocks", "(fast, slow) if options & BY_ROWS", "(slow, fast) if options & BY_ROWS", diagonal_blocks()),
     ("trmm.diagonal_blocks", "flag < count", "flag < count - 1", diagonal_blocks()),
+    ("trmm.diagonal_blocks", "matrix * stride_copy + first", "first", stacked_trmm("s", stem="diagonal_blocks")),
+    ("gemm.trmm_stack", "matrix * stride_blocks * REALS", "matrix * stride_blocks", stacked_trmm("z")),
 ]  # fmt: skip
 
 

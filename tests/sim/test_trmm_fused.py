@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from region_mask import mask
 
+import pyblasgpu
 from pyblasgpu.database import FIXED
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.kernels.common.options import OVERWRITE, options_of
@@ -16,7 +17,7 @@ from pyblasgpu.kernels.gemm.fused import check as check_config
 from pyblasgpu.kernels.gemm.fused import tile_orders
 from pyblasgpu.kernels.trmm import diagonal_blocks
 from pyblasgpu.testing.reference import fenced, integers
-from pyblasgpu.types import DTYPES, Region, Triangle, Uplo
+from pyblasgpu.types import DTYPES, Region, Side, Triangle, Uplo
 
 from . import test_gemm_mma, test_gemm_simt
 from .launching import run, strides
@@ -66,7 +67,7 @@ def multiply(
     prepare = FIXED[diagonal_blocks.STEM].config(tile.dtype, "", {})
     source = copier.source(prepare)
     options = options_of(Region.of(triangle.uplo), unit=unit, by_rows=not by_rows)
-    integers_ = order, block, levels * strips, options, lead
+    integers_ = order, block, levels * strips, options, lead, 0, 0
     run(source, prepare.grid(order, block), (t, copy, flags), integers_, ())
     assert not flags.view(np.int32)[::words].any()
     source = kernels.source(tile, conj=conj, triangle=triangle)
@@ -148,6 +149,29 @@ def test_what_is_not_finite_spoils_only_what_depends_on_it(letter, triangle, wha
 @pytest.mark.parametrize("letter, mma", [("s", False), ("c", False), ("d", True), ("z", True)])
 def test_into_another_matrix(letter, mma, triangle):
     check(letter, triangle, 71, 37, mma=mma, apart=True)
+
+
+def check_stack(on_device, letter, side="L", lower=True, unit=False, apart=True, order=70):
+    """TRMM of a stack of integers, ``==``; what must not be read of T is NaN."""
+    rng, dtype = np.random.default_rng(2), DTYPES[letter]
+    triangle = Triangle.of(Uplo.LOWER if lower else Uplo.UPPER, Side.LEFT if side == "L" else Side.RIGHT)
+    made = [operands(rng, dtype, order, 5, triangle, unit, False) for _ in range(2)]
+    t, seen, b = (np.stack(each).swapaxes(1, 2).copy().swapaxes(1, 2) for each in zip(*made, strict=True))
+    expected, source = 2 * (seen @ b if side == "L" else b @ seen), on_device(b)
+    out = on_device(np.full_like(b, np.nan)) if apart else source
+    pyblasgpu.trmm(on_device(t), source, alpha=2, side=side, lower=lower, unit_diag=unit, out=out)
+    np.testing.assert_array_equal(out.host, expected)
+
+
+@pytest.mark.parametrize(
+    "letter, side, lower, unit, apart",
+    [
+        ("s", "L", True, False, True),
+        ("z", "R", False, True, False),
+    ],
+)
+def test_stacks(on_device, letter, side, lower, unit, apart):
+    check_stack(on_device, letter, side, lower, unit, apart)
 
 
 @pytest.mark.parametrize(

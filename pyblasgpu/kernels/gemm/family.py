@@ -47,6 +47,7 @@ FAMILIES = (
         ),
     ),
     Family("gemm_grouped", ".gemm.grouped", "GemmGrouped", "gemm"),
+    Family("trmm_stack", ".gemm.trmm_stack", "TrmmStack", "trmm"),
     Family(
         "equilibrate",
         ".gemm.wgmma.equilibrate",

@@ -1,4 +1,4 @@
-"""``diagonal_blocks``: the blocks on the diagonal of a triangle T, zero beyond it, and flags, all zero.
+"""``diagonal_blocks``: the blocks on the diagonals of triangles T, zero beyond them, and flags, all zero.
 
 `trmm_fused` needs them besides T and C. The blocks follow one another, each by columns or by rows, as T does;
 a unit diagonal, which T need not hold, is there in them.
@@ -22,7 +22,7 @@ STEM = "diagonal_blocks"
 PARAMETERS = parameters(
     "pointer: tri, copy, flags",
     "int32: order, block, count, options",
-    "int64: ldt",
+    "int64: ldt, stride_t, stride_copy",
 )
 
 
@@ -44,11 +44,12 @@ def source(config: DiagonalBlocks) -> KernelSource:
     -----------------
     tri, copy, flags: pointer, T, the copy and the flags
     order, block: int32, order of T, of a block
-    count: int32, number of flags
+    count: int32, number of flags, of the whole batch
     options: int32, T's triangle, a unit diagonal, a row-major T and copy (`kernels.common.options`)
     ldt: int64, leading dimension of T (elements)
+    stride_t, stride_copy: int64, batch strides (elements)
 
-    Grid: x ``config.grid(order, block)``. A unit diagonal is not read.
+    Grid: x ``config.grid(order, block)``, z the batch. A unit diagonal is not read.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
@@ -64,8 +65,9 @@ def _build(config: DiagonalBlocks):
     int32, int64, quotient = ptx.types.int32, ptx.types.int64, ptx.quotient
     grid_dependency_wait, store_release = ptx.grid_dependency_wait, ptx.store_release
 
-    def diagonal_blocks(tri, copy, flags, order, block, count, options, ldt):
+    def diagonal_blocks(tri, copy, flags, order, block, count, options, ldt, stride_t, stride_copy):
         # (1) the element of this thread
+        matrix = int64(cuda.blockIdx.z)
         elements = block * block
         spans = quotient(elements + (DIM - 1), DIM)
         number = quotient(cuda.blockIdx.x, spans)
@@ -81,15 +83,16 @@ def _build(config: DiagonalBlocks):
         left = order - first
         ok = (at < elements) & (i < left) & (j < left) & is_inside(i, j, 0, options)
         is_one = (options & UNIT != 0) & (i == j)
-        read(value, 0, tri, ((first + slow) * ldt + first + fast) * REALS, ok & (not is_one))
+        at_t = matrix * stride_t + (first + slow) * ldt + first + fast
+        read(value, 0, tri, at_t * REALS, ok & (not is_one))
         if is_one:
             value[0] = real(1)
-        store(copy, (first * block + at) * REALS, value, 0, at < elements)
+        store(copy, (matrix * stride_copy + first * block + at) * REALS, value, 0, at < elements)
 
         # (3) no block has passed anything yet
-        flag = int32(cuda.blockIdx.x * DIM + cuda.threadIdx.x)
+        flag = int32((cuda.blockIdx.z * cuda.gridDim.x + cuda.blockIdx.x) * DIM + cuda.threadIdx.x)
         while flag < count:
             store_release(flags, flag, int32(0))
-            flag = int32(flag + cuda.gridDim.x * DIM)
+            flag = int32(flag + cuda.gridDim.z * cuda.gridDim.x * DIM)
 
     return diagonal_blocks

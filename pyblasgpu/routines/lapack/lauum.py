@@ -14,9 +14,9 @@ from __future__ import annotations
 from ...kernels.factor.triangles import lauum_leaf
 from ...operands import Operand
 from ...types import Diag, Region, Side, Uplo
-from ..diagonal_copies import emit_diagonal_blocks
 from ..launch_list import LaunchList, cached_launch_list
 from ..level3 import trmm
+from ..level3.diagonal_copies import emit_diagonal_blocks
 from ..level3.gemm import contiguous, emit_gemm
 from ..level3.triangular import split
 from .factor_steps import emit_readable, leaf_config, with_alpha

@@ -16,9 +16,9 @@ from ...gpu.device import current
 from ...kernels.factor.triangles import trtri_leaf, zero_diagonal
 from ...operands import Operand
 from ...types import Diag, Side, Uplo
-from ..diagonal_copies import emit_diagonal_blocks
 from ..launch_list import LaunchList, cached_launch_list
 from ..level3 import trmm
+from ..level3.diagonal_copies import emit_diagonal_blocks
 from ..level3.gemm import contiguous, emit_gemm
 from ..level3.trmm_by_levels import off_diagonal_blocks, strided_batch
 from .factor_steps import emit_readable, emit_unless_failed, leaf_config, real_dtype, with_alpha

@@ -366,18 +366,18 @@ class FusedOperands(NamedTuple):
 
 
 def fused_operands(
-    t: Operand, b: Operand, side: Side, uplo: Uplo, out: Operand | None = None
+    t: Operand, b: Operand, side: Side, uplo: Uplo, out: Operand | None = None, *, stacked: bool = False
 ) -> FusedOperands | None:
     """The operands as a kernel has them, for a result in place of B, or in `out`.
 
-    None where T or B has no unit stride, or `out` not the one of B, of batches, which keep the device busy by
-    themselves, and where there is nothing.
+    None where B has no unit stride, or `out` not the one of B, and where there is nothing. Only `stacked`
+    operands may be batches, whose T may have any strides.
     """
     c = b if out is None else out
     if not contiguous(b) and contiguous(b.T):
         t, b, c, side, uplo = t.T, b.T, c.T, side.flipped, uplo.flipped
-    if b.batch != 1 or b.is_empty or not (contiguous(b) and contiguous(c)):
+    if b.is_empty or not (contiguous(b) and contiguous(c)):
         return None
-    if not (contiguous(t) or contiguous(t.T)):
+    if not stacked and (b.batch != 1 or not (contiguous(t) or contiguous(t.T))):
         return None
     return FusedOperands(t, b, b if out is None else c, Triangle.of(uplo, side))

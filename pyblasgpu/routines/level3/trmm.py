@@ -1,6 +1,6 @@
 """C := alpha T B, or C := alpha B T, where C may be B.
 
-All is one launch of `trmm_fused`, or one product on tensor cores, or a recursion in place ends in triangles
+All is one launch, of stacks too, or one product on tensor cores, or a recursion in place ends in triangles
 of which each is one launch, or in leaves.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from types import ModuleType
 
 from ...database import RECURSION, max_fused_order
 from ...dispatch.algorithms import TRMM_FUSED, TRMM_TENSOR, trmm_algorithm, trmm_recursion
@@ -77,12 +78,22 @@ def _emit_at_once(
             trmm_tensor.emit(launches, product, diag)
             return None
         algorithm = replace(algorithm, name=trmm_recursion(device))
-    fused = trmm_fused.plan(launches, t, b, side, uplo, out) if algorithm.name == TRMM_FUSED else None
-    if fused is None:
+    if algorithm.name != TRMM_FUSED:
+        return algorithm
+    at_once: ModuleType = trmm_fused if b.batch == 1 else _stacks()
+    planned = at_once.plan(launches, t, b, side, uplo, out)
+    if planned is None:
         return algorithm
     launches.choices.append(algorithm)
-    trmm_fused.emit(launches, fused, diag)
+    at_once.emit(launches, planned, diag)
     return None
+
+
+def _stacks() -> ModuleType:
+    """The product of stacks; it is loaded when there are any."""
+    from . import trmm_stack
+
+    return trmm_stack
 
 
 def _emit_recursion(launches: LaunchList, diag: Diag, algorithm: Algorithm, system: TriangularSystem) -> None:

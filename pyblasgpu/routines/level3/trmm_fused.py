@@ -15,12 +15,11 @@ from ...gpu.device import current
 from ...kernels.common.options import OVERWRITE, options_of
 from ...kernels.gemm.fused import tile_counts, tile_orders
 from ...kernels.registry import FAMILIES
-from ...kernels.trmm import diagonal_blocks
 from ...operands import Operand
 from ...types import Diag, Region, Side, Uplo
 from ..copies import most_workspace
 from ..launch_list import ALPHA, LaunchList
-from .gemm import contiguous
+from .diagonal_copies import emit_blocks
 from .triangular import FusedOperands, fused_operands
 
 __all__ = ["FusedTrmm", "emit", "plan"]
@@ -82,20 +81,9 @@ def emit(launches: LaunchList, fused: FusedTrmm, diag: Diag) -> None:
     (t, b, c, triangle), config = fused.operands, fused.choice.config
     with launches.temporary():
         blocks, flags = (launches.scratch(count, 1, 1) for count in fused.scratch)
-        _emit_blocks(launches, fused, diag, (blocks, flags))
+        emit_blocks(launches, t, triangle.uplo, diag, fused.block, blocks, flags)
         options = options_of(Region.of(triangle.uplo)) | OVERWRITE * (c is not b)
         integers = c.rows, c.cols, options, fused.operands.ldt, b.col_stride, c.col_stride
         kernel = FAMILIES[config.STEM].source(config, conj=t.conj, triangle=triangle)
         operands, grid = (t._replace(conj=False), blocks, flags, b, c), config.grid(c.rows, c.cols)
         launches.emit(kernel, grid, operands, lambda *_: integers, (ALPHA,))
-
-
-def _emit_blocks(launches: LaunchList, fused: FusedTrmm, diag: Diag, scratch: tuple) -> None:
-    """The diagonal blocks of T into scratch, and flags."""
-    (t, _, _, triangle), (_, flags) = fused.operands, scratch
-    choice = select(diagonal_blocks.STEM, launches.dtype, "", (t.rows,), current(launches.device))
-    kernel = diagonal_blocks.source(choice.config)
-    options = options_of(Region.of(triangle.uplo), unit=diag is Diag.UNIT, by_rows=contiguous(t))
-    operands, blocks = (t, *scratch), choice.config.grid(t.rows, fused.block)
-    integers = t.rows, fused.block, flags.rows, options, fused.operands.ldt
-    launches.emit(kernel, blocks, operands, lambda *_: integers, ())
