@@ -10,6 +10,8 @@ from fake_lu import words
 from fake_routines import elements
 
 from pyblasgpu.gpu.device import current
+from pyblasgpu.kernels.factor.eigen.band_chase import FILLS
+from pyblasgpu.kernels.factor.eigen.band_chase import WANTS_VECTORS as WANTS_REFLECTORS
 from pyblasgpu.kernels.factor.eigen.jacobi_svd import CONJ_A, CONJ_U, CONJ_V, WANTS_V
 from pyblasgpu.kernels.factor.eigen.sytrd_steps import BEYOND
 from pyblasgpu.kernels.factor.eigen.tridiagonal_merge import IS_LAST, STATE, WANTS_ENDS, WANTS_VECTORS
@@ -65,15 +67,66 @@ def sytrd(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
         work[z], d[z, :n], off, factors, _ = routine(lower, lower=1)
         e[z], tau[z, : n - 1, 0] = 0, factors
         e[z, : n - 1] = off
-        bound = np.abs(d[z, :n]) + np.abs(e[z, :n]) + np.abs(np.roll(e[z, :n], 1))
-        d[z, n:] = BEYOND * bound.max() or 1
-        ends = np.arange(1, padded // leaf) * leaf
-        whole = np.diag(d[z]) + np.diag(e[z, :-1], 1) + np.diag(e[z, :-1], -1)
-        for end in ends:
-            whole[end - 1, end - 1] -= abs(e[z, end - 1])
-            whole[end, end] -= abs(e[z, end - 1])
-        blocks_of = [whole[i : i + leaf, i : i + leaf].ravel() for i in range(0, padded, leaf)]
-        leaves[z] = np.concatenate(blocks_of)
+        leaves[z] = _leaves(d[z], e[z], n, leaf)
+
+
+def _leaves(d: np.ndarray, e: np.ndarray, n: int, leaf: int) -> np.ndarray:
+    """Blocks of T, torn apart; `d` is continued by what is beyond all eigenvalues."""
+    bound = np.abs(d[:n]) + np.abs(e[:n]) + np.abs(np.roll(e[:n], 1))
+    d[n:] = BEYOND * bound.max() or 1
+    whole = np.diag(d) + np.diag(e[:-1], 1) + np.diag(e[:-1], -1)
+    for end in np.arange(1, len(d) // leaf) * leaf:
+        whole[end - 1, end - 1] -= abs(e[end - 1])
+        whole[end, end] -= abs(e[end - 1])
+    return np.concatenate([whole[i : i + leaf, i : i + leaf].ravel() for i in range(0, len(d), leaf)])
+
+
+def band_chase(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """One matrix, by resident blocks: completed, or from its band to T."""
+    n, ld, leaf, padded, conj, options, group, steps, a_rs, a_cs = numbers
+    config, width, multiprocessors = fake.source.config, fake.source.config.WIDTH, current(0).sm_count
+    assert grid[0] <= multiprocessors and grid[1:] == (1, 1) and steps == config.steps(n)
+    assert ld == config.leading_dimension(n)
+    work = fake.view(pointers[1], n, n, 1, ld, 1, 0)[0]
+    scale, info = _reals(fake.dtype, pointers[8], 1, 1, 1, 1), words(pointers[9], 1, 1, 1, 0)
+    if options & FILLS:
+        lower = np.tril(fake.view(pointers[0], n, n, a_rs, a_cs, 1, 0, bool(conj))[0])
+        is_finite = np.isfinite(lower).all()
+        scale[0], info[0, 0] = (1, 0) if is_finite else (np.nan, n)
+        lower = lower if is_finite else np.zeros_like(lower)
+        work[...] = lower + np.tril(lower, -1).conj().T
+        work[np.diag_indices(n)] = work.diagonal().real
+        return
+    d, e = (_reals(fake.dtype, pointer, padded, 1, 1, padded)[0] for pointer in pointers[5:7])
+    groups = -(-(n - 1) // group) * steps if options & WANTS_REFLECTORS else 0
+    vectors = fake.view(pointers[3], width + group, group, 1, width + group, groups, (width + group) * group)
+    tau = fake.view(pointers[4], group, 1, 1, group, groups, group)
+    whole = np.tril(np.triu(work, -width))
+    whole = whole + np.tril(whole, -1).conj().T
+    for i in range(n - 1):
+        for k, row in enumerate(range(i + 1, n, width)):
+            rows, col = slice(row, min(row + width, n)), row - width if k else i
+            v, factor = _reflector(whole[rows, col])
+            whole[rows] -= factor.conj() * np.outer(v, v.conj() @ whole[rows])
+            whole[:, rows] -= factor * np.outer(whole[:, rows] @ v, v.conj())
+            if groups:
+                at, j = i // group * steps + k, i % group
+                vectors[at, j : j + len(v), j], tau[at, j, 0] = v, factor
+    e[:] = 0
+    d[:n], e[: n - 1] = whole.diagonal().real, whole.diagonal(-1).real
+    _reals(fake.dtype, pointers[7], padded * leaf, 1, 1, 1)[0] = _leaves(d, e, n, leaf)
+
+
+def _reflector(x: np.ndarray) -> tuple[np.ndarray, Any]:
+    """v and tau of the reflector of which the adjoint clears x below its first element."""
+    v, norm = x.copy(), np.linalg.norm(x)
+    if norm == 0 or (norm == abs(x[0]) and x[0].imag == 0):
+        v[0], v[1:] = 1, 0
+        return v, x.dtype.type(0)
+    beta = -np.copysign(norm, x[0].real)
+    v /= x[0] - beta
+    v[0] = 1
+    return v, (beta - x[0]) / beta
 
 
 def tridiagonal_merge(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:

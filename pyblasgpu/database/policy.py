@@ -319,6 +319,9 @@ class Policy:
     cholesky_qr_min_rows: float = _value(
         "rows", "from which on reduced QR factors come from Cholesky's", _sms
     )
+    band_eigh_min_order: ByDtype = _value(
+        "order", "from which on one symmetric matrix becomes a band before it is tridiagonal", _order, 64
+    )
 
     host_min_order: ByDtype = _value("order", "from which on host matrices go to the device", trial=_HOST)
     streamed_min_bytes: float = _value("bytes", "of host matrices from which on Level 3 is streamed")

@@ -68,6 +68,22 @@ def test_special_matrices(letter, kind):
         check_eigen(a, w)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("letter", DTYPES)
+def test_one_matrix_by_way_of_a_band(decide_by, letter, kind):
+    decide_by(band_eigh_min_order={letter: 65})
+    for n in (65, 98, 300) if kind != "random" else (66, 97, 129, 161, 500, 1100, 2048):
+        a = hermitian(kind, letter, 1, n)
+        w, v, info = eigh(a, Uplo.LOWER if n % 2 else Uplo.UPPER, "CF"[n % 4 == 0])
+        assert not info.any(), n
+        check_eigen(a, w, v)
+        w, _ = decompose(cupy.asarray(a), cupy.empty_like(cupy.asarray(a)), vectors=False)
+        check_eigen(a, w)
+    a[0, n - 1, 1] = np.inf
+    w, v, info = eigh(a)
+    assert info.tolist() == [n] and np.isnan(w).all() and np.isnan(v).all()
+
+
 @pytest.mark.parametrize("batch", [0, 1, 2, 131, 1000, 70_000])
 @pytest.mark.parametrize("letter", "sz")
 def test_batches(letter, batch):

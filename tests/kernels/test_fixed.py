@@ -48,7 +48,7 @@ LEAVES = [
     ),
     *product(["geqrf_panel", "geqrf_tall", "larft_leaf", "reflector_copy"], DTYPES, [CC, AMPERE]),
     *product(["orhr_leaf"], DTYPES, [CC]),
-    *product(["sytrd"], DTYPES, [CC]),
+    *product(["sytrd", "band_chase"], DTYPES, [CC]),
     *product(["ldl_triangle", "ldl_rows", "sytrf_panel"], "sd", [CC]),
 ]
 

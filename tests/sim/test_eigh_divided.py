@@ -2,19 +2,67 @@
 
 from __future__ import annotations
 
+import inspect
+from contextlib import contextmanager, nullcontext
+
 import numpy as np
 import pytest
 from eigen_cases import check_eigen, hermitian
 
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.kernels.factor.eigen import sytrd, tridiagonal_merge
-from pyblasgpu.routines.lapack import eigh_divided
+from pyblasgpu.kernels.factor.eigen import band_chase, sytrd, tridiagonal_merge
+from pyblasgpu.routines.lapack import (
+    band_reduction,
+    eigh_divided,
+    tridiagonal_by_band,
+    tridiagonal_form,
+)
 from pyblasgpu.routines.launch_list import cache, cached_launch_list
 
-from .test_qr import operand
+from .test_qr import operand, small_panels
+
+#: The modules that run a kernel.
+RUN_BY = {
+    "sytrd": tridiagonal_form,
+    "band_chase": tridiagonal_by_band,
+    "tridiagonal_merge": eigh_divided,
+}
 
 
-def solve(a, vectors=True, blocks=1, **kernels):
+def unrecorded(stepper):
+    """Steps whose accesses to the band are not recorded: blocks write it in turn, which the simulator takes
+    for a race. Where a turn is wrong, so are the results.
+    """
+
+    def of(config):
+        step, at = stepper(config), inspect.signature(stepper(config)).parameters
+        number = list(at).index("band")
+
+        def run(*arguments):
+            band = arguments[number].offset(0)
+            band.log = None
+            return step(*arguments[:number], band, *arguments[number + 1 :])
+
+        return run
+
+    return of
+
+
+@contextmanager
+def by_bands(letter, blocks, kernels):
+    """Matrices become bands of four subdiagonals first, by two panels at a time; groups have three sweeps."""
+    module = kernels.get("band_chase", band_chase)
+    config = band_chase.BandChase(letter, 64, 4)
+    with pytest.MonkeyPatch.context() as patch, small_panels(letter), override(band_chase.STEM, config):
+        patch.setattr(module, "stepper", unrecorded(module.stepper))
+        patch.setattr(type(config), "grid", lambda *_: blocks)
+        patch.setattr(tridiagonal_by_band, "GROUP", 3)
+        patch.setattr(band_reduction, "PANELS", 2)
+        patch.setattr(eigh_divided, "goes_by_band", lambda *_: True)
+        yield
+
+
+def solve(a, vectors=True, blocks=1, bands=False, **kernels):
     """Eigenvalues, vectors and info of a stack, of which the upper triangle is not read: by leaves of order
     three at most, and small blocks of threads. `kernels` stand in for those of their names.
     """
@@ -27,27 +75,28 @@ def solve(a, vectors=True, blocks=1, **kernels):
     config = sytrd.Sytrd(letter, 64, 64, blocks > 1)
     merge = tridiagonal_merge.TridiagonalMerge("s" if letter in "sc" else "d", 32, 64, blocks > 1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(eigh_divided, "LEAF", 3)
+        patch.setattr(tridiagonal_form, "LEAF", 3)
         patch.setattr(sytrd, "GROUPS", 4)
         patch.setattr(tridiagonal_merge, "SHARE", 8)
         for name, module in kernels.items():
-            patch.setattr(eigh_divided, name, module)
+            patch.setattr(RUN_BY[name], name, module)
         cache.clear()
-        with override(sytrd.STEM, config), override(tridiagonal_merge.STEM, merge):
+        way = by_bands(letter, blocks, kernels) if bands else nullcontext()
+        with way, override(sytrd.STEM, config), override(tridiagonal_merge.STEM, merge):
             launches = cached_launch_list(eigh_divided.emit, tuple(operands), (vectors,))
-        launches.run([each.pointer for each in operands], 1.0, stream=0)
+            launches.run([each.pointer for each in operands], 1.0, stream=0)
         cache.clear()
     return w[..., 0], v, info.view(np.int32)[:, 0, 0]
 
 
-def check(letter="d", n=6, kind="random", batch=1, blocks=1, values=False, **kernels) -> None:
+def check(letter="d", n=6, kind="random", batch=1, values=False, **options) -> None:
     """Eigenvalues and vectors; with `values` those alone, too."""
     a = hermitian(kind, letter, batch, n)
-    w, v, info = solve(a, blocks=blocks, **kernels)
+    w, v, info = solve(a, **options)
     check_eigen(a, w, v)
     assert not info.any()
     if values:
-        w, untouched, _ = solve(a, vectors=False, blocks=blocks, **kernels)
+        w, untouched, _ = solve(a, vectors=False, **options)
         check_eigen(a, w)
         assert (untouched == 7).all()
 
@@ -69,6 +118,25 @@ def test_eigenvalues_and_vectors(letter, n, blocks, batch):
     check(letter, n, batch=batch, blocks=blocks, values=n < 20)
 
 
+def values_by_band(letter="d", n=9, kind="random", blocks=2, **kernels) -> None:
+    """Eigenvalues alone, by way of a band."""
+    a = hermitian(kind, letter, 1, n)
+    check_eigen(a, solve(a, vectors=False, blocks=blocks, bands=True, **kernels)[0])
+
+
+BANDS = [("z", 9, 2, 1), ("s", 15, 3, 1), ("d", 6, 1, 2)]
+
+
+@pytest.mark.parametrize(("letter", "n", "blocks", "batch"), BANDS)
+def test_by_way_of_a_band(letter, n, blocks, batch):
+    check(letter, n, batch=batch, blocks=blocks, bands=True)
+
+
+@pytest.mark.parametrize("kind", ["tiny", "diagonal"])
+def test_special_bands(kind):
+    values_by_band("c", 7, kind)
+
+
 SPECIAL = [("s", "two clusters"), ("z", "signs"), ("d", "graded"), ("c", "ones"), ("s", "tiny")]
 
 
@@ -77,5 +145,6 @@ def test_special_matrices(letter, kind):
     check(letter, 12, kind)
 
 
-def test_what_is_not_finite():
-    mixed()
+@pytest.mark.parametrize("bands", [False, True])
+def test_what_is_not_finite(bands):
+    mixed(bands=bands)

@@ -33,6 +33,11 @@ def merged(test: Callable = test_eigh_divided.check, **options) -> Check:
     return Check("tridiagonal_merge", lambda module: test(tridiagonal_merge=module, **options))
 
 
+@one_each
+def chased(test: Callable = test_eigh_divided.values_by_band, **options) -> Check:
+    return Check("band_chase", lambda module: test(band_chase=module, **options))
+
+
 MIXED, ALONE = eigh(test_jacobi_eigh.mixed), eigh(test_jacobi_eigh.values_alone)
 ODD, EVEN, COMPLEX = eigh(n=7, threads=BLOCK), eigh(n=8, threads=BLOCK), eigh(letter="z", n=8)
 TEN = eigh(n=10, threads=BLOCK)
@@ -108,6 +113,12 @@ DEFECTS = [
     ("factor.eigen.sytrd_steps", "row[1] * w[of] + row[0]", "row[1] * w[of] - row[0]", reduced(letter="z")),
     ("factor.eigen.sytrd_steps", "if row == 0 and 0 < i < n:", "if False:", reduced()),
     ("factor.eigen.sytrd_steps", "(block - start) & (blocks - 1)", "0", SPREAD),
+    ("factor.eigen.band_chase", "min(k + 2, before)", "min(k + 1, before)", chased(n=15)),
+    ("factor.eigen.band_chase", "is_bad = not most < real(float(\"inf\"))", "is_bad = False", chased(test_eigh_divided.mixed, bands=True)),
+    ("factor.eigen.band_chase", "work, a, a_rs, a_cs, h[0], is_bad", "work, a, a_rs, a_cs, real(1), is_bad", chased(kind="huge", n=6)),
+    ("factor.eigen.band_steps", "lane > warp * OWN + c,", "lane >= warp * OWN + c,", chased()),
+    ("factor.eigen.band_steps", "is_there = (i <= WIDTH)", "is_there = (i < WIDTH)", chased()),
+    ("factor.eigen.band_steps", "x[at + 1] -= w[1] * s[of] - w[0] * s[of + 1]", "x[at + 1] -= w[1] * s[of] + w[0] * s[of + 1]", chased(letter="z")),
     ("factor.eigen.deflation", "-z if is_second and coupling < real(0) else z", "z", SIGNS),
     ("factor.eigen.deflation", "(is_second and y == x)", "False", merged(kind="zero")),
     ("factor.eigen.deflation", "compact[p] = length,", "compact[p] = sorted_z[q],", SIGNS),

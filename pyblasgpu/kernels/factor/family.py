@@ -30,6 +30,7 @@ FAMILIES = (
     Family("ldl_rows", ".factor.ldl.ldl_rows", "LdlRows", "sytrs"),
     Family("jacobi_eigh", ".factor.eigen.jacobi_eigh", "JacobiEigh", "eigh"),
     Family("sytrd", ".factor.eigen.sytrd", "Sytrd", "eigh"),
+    Family("band_chase", ".factor.eigen.band_chase", "BandChase", "eigh"),
     Family(
         "tridiagonal_merge",
         ".factor.eigen.tridiagonal_merge",

@@ -8,105 +8,84 @@ are products (LAPACK's ormtr).
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
+from ...database.policy import MAX_VALUE
 from ...dispatch.choose import select
+from ...dispatch.operand_copies import ALIGNED
 from ...gpu.device import Device, current
 from ...kernels.factor.eigen import sytrd, tridiagonal_merge
 from ...operands import Operand
-from ...types import Dtype, Side, Trans
+from ...types import Dtype
 from ..copies import emit_copy, emit_scale
 from ..launch_list import LaunchList
-from ..level3.gemm import contiguous, emit_gemm
-from . import eigh_jacobi, ormqr
+from ..level3.gemm import emit_gemm
+from . import eigh_jacobi, tridiagonal_by_band
 from .eigh_jacobi import Vectors
 from .factor_steps import real_dtype
-from .laswp import words
+from .tridiagonal_form import Tree, Tridiagonal, emit_back, emit_reduction, stack
 
 __all__ = ["emit", "max_order"]
 
-LEAF = 32  # the largest order of a leaf
 SCRATCH = 1 << 30  # bytes of scratch for matrices that go together, where they are more than fill the device
 SQUARES = 6  # matrices of scratch for each, about
 
 
 def max_order(dtype: Dtype, device: Device) -> int:
     """Return the largest order of matrices of a dtype for which there is a kernel on a device."""
-    pairs = select(tridiagonal_merge.STEM, real_dtype(dtype), "", (), device).config.on(device)
-    order: int = min(select(sytrd.STEM, dtype, "", (), device).config.ORDER, pairs.ORDER)
+    order: int = select(tridiagonal_merge.STEM, real_dtype(dtype), "", (), device).config.on(device).ORDER
     return order
-
-
-class _Tree(NamedTuple):
-    """Blocks of T: 2**depth leaves of order `leaf`, which continue T to `padded` where need be."""
-
-    leaf: int
-    depth: int
-
-    @classmethod
-    def of(cls, n: int) -> _Tree:
-        depth = max((-(-n // LEAF) - 1).bit_length(), 1)
-        return cls(-(-n >> depth), depth)
-
-    @property
-    def padded(self) -> int:
-        return self.leaf << self.depth
-
-
-class _Tridiagonal(NamedTuple):
-    """T and what is left of its reduction. Reals but for `work` and `tau`.
-
-    Attributes
-    ----------
-    work : Operand
-        Below its subdiagonal the vectors of the reflectors.
-    tau : Operand
-        Their factors.
-    e : Operand
-        The subdiagonal.
-    leaves : Operand
-        The blocks that are solved first.
-    scale : Operand
-        The factor of the eigenvalues.
-    """
-
-    work: Operand
-    tau: Operand
-    e: Operand
-    leaves: Operand
-    scale: Operand
 
 
 def emit(launches: LaunchList, w: Operand, info: Operand, v: Operand, a: Operand, vectors: Vectors) -> None:
     """Emit the whole call; the lower triangle of A is read. See `eigh_batched`."""
-    tree = _Tree.of(a.rows)
+    tree = Tree.of(a.rows)
     first, end = vectors if isinstance(vectors, tuple) else (0, a.rows)
     v = v.block(0, first, a.rows, end - first) if vectors else v
     count = max(SCRATCH // (SQUARES * tree.padded**2 * a.dtype.itemsize), current(launches.device).sm_count)
+    count, emit_part = (1, _emit_by_band) if goes_by_band(launches, a) else (count, _emit_part)
     for z in range(0, a.batch, count):
         w_z, info_z, v_z, a_z = (each.matrices(z, min(count, a.batch - z)) for each in (w, info, v, a))
         with launches.temporary():
-            _emit_part(launches, tree, w_z, info_z, v_z, a_z, first if vectors else None)
+            emit_part(launches, tree, w_z, info_z, v_z, a_z, first if vectors else None)
+
+
+def goes_by_band(launches: LaunchList, a: Operand) -> bool:
+    """Whether each matrix becomes a band first: one that is large enough, and those of too large orders."""
+    most: int = select(sytrd.STEM, launches.dtype, "", (), current(launches.device)).config.ORDER
+    least = launches.policy.band_eigh_min_order.get(launches.dtype.letter, MAX_VALUE)
+    return a.rows > most or (a.batch == 1 and a.rows >= least)
+
+
+def _emit_by_band(
+    launches: LaunchList, tree: Tree, w: Operand, info: Operand, v: Operand, a: Operand, first: int | None
+) -> None:
+    """Emit the call for one matrix as `_emit_part` does, by way of a band."""
+    t, chase = tridiagonal_by_band.emit_reduction(launches, tree, info, a, first is not None)
+    real = real_dtype(a.dtype)
+    if first is None:
+        with launches.computing_in(real):
+            _emit_tree(launches, tree, t, _real_parts(w), None, 0)
+        return
+    target = launches.scratch(a.rows + tridiagonal_by_band.padding(launches), v.cols, 1, ALIGNED)
+    emit_scale(launches, 0.0, target, zero=True)
+    vectors = target.block(0, 0, a.rows, v.cols)
+    with launches.computing_in(real):
+        _emit_tree(launches, tree, t, _real_parts(w), _real_parts(vectors), first)
+    tridiagonal_by_band.emit_back(launches, t, chase, target)
+    emit_copy(launches, 1.0, vectors, v)
 
 
 def _emit_part(
-    launches: LaunchList, tree: _Tree, w: Operand, info: Operand, v: Operand, a: Operand, first: int | None
+    launches: LaunchList, tree: Tree, w: Operand, info: Operand, v: Operand, a: Operand, first: int | None
 ) -> None:
     """Emit the call for some matrices; vectors from the `first` one on, as many as V has columns, or None."""
     has_vectors = first is not None
-    t = _emit_reduction(launches, tree, info, a)
+    t = emit_reduction(launches, tree, info, a)
     if has_vectors and a.dtype.is_complex:
         emit_scale(launches, 0.0, v, zero=True)
     with launches.computing_in(real_dtype(a.dtype)):
         _emit_tree(launches, tree, t, _real_parts(w), _real_parts(v) if has_vectors else None, first or 0)
     if has_vectors and a.rows > 1:
-        _emit_back(launches, t, v)
-
-
-def _stack(launches: LaunchList, size: int, batch: int) -> Operand:
-    """Scratch of `size` elements for each matrix, without gaps."""
-    memory = launches.scratch(size * batch, 1, 1)
-    return memory._replace(rows=size, col_stride=size, batch=batch, batch_stride=size)
+        emit_back(launches, t, v)
 
 
 def _real_parts(x: Operand) -> Operand:
@@ -116,37 +95,15 @@ def _real_parts(x: Operand) -> Operand:
     return x._replace(dtype=real_dtype(x.dtype), **strides)
 
 
-def _emit_reduction(launches: LaunchList, tree: _Tree, info: Operand, a: Operand) -> _Tridiagonal:
-    """Emit the launch that makes T."""
-    device, n, batch, padded = current(launches.device), a.rows, a.batch, tree.padded
-    config = select(sytrd.STEM, launches.dtype, "", (), device).config.on(device)
-    ld = config.leading_dimension(n)
-    work, tau = _stack(launches, ld * config.columns(n), batch), _stack(launches, n, batch)
-    sums = _stack(launches, 2 * ld, batch)
-    with launches.computing_in(real_dtype(a.dtype)):
-        d, e = (_stack(launches, padded, batch) for _ in range(2))
-        leaves, scale = _stack(launches, padded * tree.leaf, batch), _stack(launches, 1, batch)
-
-    def integers(a: Operand, *others: Operand) -> tuple[int, ...]:
-        *stacks, info = others
-        steps = [each.batch_stride for each in (a, *stacks[:4], stacks[5])]
-        return n, ld, tree.leaf, padded, int(a.conj), a.row_stride, a.col_stride, *steps, words(info)[1]
-
-    blocks = config.blocks(n, batch, device)
-    operands = a, work, tau, sums, d, e, leaves, scale, info
-    launches.emit(sytrd.source(config), blocks, operands, integers, ())
-    return _Tridiagonal(work._replace(rows=n, cols=n, col_stride=ld), tau, e, leaves, scale)
-
-
 def _emit_tree(
-    launches: LaunchList, tree: _Tree, t: _Tridiagonal, w: Operand, v: Operand | None, first: int
+    launches: LaunchList, tree: Tree, t: Tridiagonal, w: Operand, v: Operand | None, first: int
 ) -> None:
     """Emit eigenvalues of T, and its eigenvectors from the `first` one on, as many as V has columns."""
     leaf, batch, order = tree.leaf, w.batch << tree.depth, tree.leaf
-    values = _stack(launches, leaf, batch)
-    vectors = _stack(launches, leaf * leaf, batch)._replace(rows=leaf, cols=leaf, col_stride=leaf)
+    values = stack(launches, leaf, batch)
+    vectors = stack(launches, leaf * leaf, batch)._replace(rows=leaf, cols=leaf, col_stride=leaf)
     leaves = t.leaves._replace(rows=leaf, cols=leaf, col_stride=leaf, batch=batch, batch_stride=leaf * leaf)
-    eigh_jacobi.emit(launches, values, _stack(launches, 1, batch), vectors, leaves, True)
+    eigh_jacobi.emit(launches, values, stack(launches, 1, batch), vectors, leaves, True)
     while batch > w.batch:
         order, batch = 2 * order, batch // 2
         values, vectors = _emit_merge(launches, t, order, batch, values, vectors, w, v, first)
@@ -154,7 +111,7 @@ def _emit_tree(
 
 def _emit_merge(
     launches: LaunchList,
-    t: _Tridiagonal,
+    t: Tridiagonal,
     order: int,
     batch: int,
     values: Operand,
@@ -169,8 +126,8 @@ def _emit_merge(
     config = config.on(device).specialize(order)
     wanted = tridiagonal_merge.WANTS_VECTORS if v else 0 if is_last else tridiagonal_merge.WANTS_ENDS
     options = wanted | tridiagonal_merge.IS_LAST * is_last
-    s = _stack(launches, order * order if v else 2 * order, batch)
-    merged, state = _stack(launches, order, batch), _stack(launches, tridiagonal_merge.STATE * order, batch)
+    s = stack(launches, order * order if v else 2 * order, batch)
+    merged, state = stack(launches, order, batch), stack(launches, tridiagonal_merge.STATE * order, batch)
 
     def integers(*operands: Operand) -> tuple[int, ...]:
         q, *_, s, _, w, _, _ = operands
@@ -186,7 +143,7 @@ def _emit_merge(
     if not v:
         return merged, by_rows
     if not is_last:
-        new = _stack(launches, order * order, batch)
+        new = stack(launches, order * order, batch)
         halves = by_rows._replace(rows=half, batch=2 * batch, batch_stride=half * order)
         emit_gemm(launches, 1.0, vectors, halves, 0.0, halves._replace(pointer=new.pointer))
         return merged, by_rows._replace(pointer=new.pointer)
@@ -204,17 +161,3 @@ def _emit_merge(
             v.block(top, 0, rows, v.cols),
         )
     return merged, by_rows
-
-
-def _emit_back(launches: LaunchList, t: _Tridiagonal, v: Operand) -> None:
-    """Emit the product of Q with vectors of T, in place."""
-    n = v.rows
-    is_dense = contiguous(v) or contiguous(v.T)
-    target = v if is_dense else launches.scratch(n, v.cols, v.batch)
-    if not is_dense:
-        emit_copy(launches, 1.0, v, target)
-    reflectors = t.work.block(1, 0, n - 1, n - 1)
-    tau = t.tau._replace(rows=n - 1)
-    ormqr.emit(launches, tau, reflectors, target.block(1, 0, n - 1, v.cols), Side.LEFT, Trans.NO)
-    if not is_dense:
-        emit_copy(launches, 1.0, target, v)

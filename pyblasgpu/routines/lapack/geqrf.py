@@ -30,7 +30,7 @@ from .block_reflector import (
 from .factor_steps import leaf_config
 from .lookahead import emit_lookahead
 
-__all__ = ["emit", "launch_list"]
+__all__ = ["emit", "emit_panel", "launch_list"]
 
 AHEAD = 8  # blocks of columns with lookahead, at least; with fewer, waits take what is gained
 
@@ -110,7 +110,7 @@ def _emit_block(
     config = leaf_config(launches, geqrf_panel.STEM, a.rows)
     whole = config.whole(a.rows, a.cols)
     if whole is not None:
-        _emit_panel(launches, whole, tau, a, a, a, 0)
+        emit_panel(launches, whole, tau, a, a, a, 0)
     elif cholesky_panel.applies(launches, a):
         cholesky_panel.emit(launches, tau, a)
     elif config.panel(a.rows).grid(a.rows) > current(launches.device).sm_count:
@@ -140,13 +140,13 @@ def _emit_panels(launches: LaunchList, config: Any, tau: Operand, a: Operand, v:
             t = launches.scratch(count, count, a.batch, ALIGNED)
             columns = a.block(first, first, rows, count)
             factors = tau.block(first, 0, count, 1)
-            _emit_panel(launches, config.panel(rows), factors, columns, part, t, first)
+            emit_panel(launches, config.panel(rows), factors, columns, part, t, first)
             last = first + count
             right = a.block(first, last, rows, a.cols - last)
             emit_product(launches, BlockReflector(part, t), right, adjoint=True)
 
 
-def _emit_panel(
+def emit_panel(
     launches: LaunchList, config: Any, tau: Operand, a: Operand, v: Operand, t: Operand, above: int
 ) -> None:
     """Emit the factors of a panel; all blocks of one that has several are resident."""

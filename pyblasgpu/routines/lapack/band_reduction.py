@@ -1,0 +1,118 @@
+"""A := Qᴴ A Q, a band: the first of two stages that make a symmetric or Hermitian matrix tridiagonal.
+
+A panel of columns below the band has a QR factorization, H = I - V T Vᴴ. With W = A V T and
+X = W - V (Tᴴ Vᴴ W) / 2 the rest of A becomes A - V Xᴴ - X Vᴴ. Some panels go together: what they take off the
+rest is kept as factors, [V X] and [X V], and taken off columns of the next panel, and off products with A.
+At the end it is one product (Wang and others, 2023). So each panel reads the rest of A once, and the update
+has many columns.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...dispatch.operand_copies import ALIGNED
+from ...gpu.device import current
+from ...kernels.factor.qr import geqrf_panel
+from ...operands import Operand
+from ..copies import emit_copy, emit_scale
+from ..launch_list import LaunchList
+from ..level3.gemm import emit_gemm
+from . import geqrf
+from .block_reflector import BlockReflector, emit_block_reflector
+from .factor_steps import leaf_config
+
+__all__ = ["emit"]
+
+PANELS = 8  # panels whose updates go together
+
+
+class _Update(NamedTuple):
+    """A product to be taken off the rest of A: `left` times `right`ᴴ, of rows from `top` on."""
+
+    left: Operand
+    right: Operand
+    top: int
+
+    def rows(self, first: int, count: int, cols: int) -> tuple[Operand, Operand]:
+        """Rows of both factors, and the columns that there are."""
+        left, right = (each.block(first - self.top, 0, count, cols) for each in (self.left, self.right))
+        return left, right
+
+
+def emit(launches: LaunchList, tau: Operand, a: Operand, width: int) -> None:
+    """Emit the whole reduction of one matrix.
+
+    Parameters
+    ----------
+    launches : LaunchList
+    tau : Operand
+        n - `width` by 1; becomes the factors of the reflectors.
+    a : Operand
+        n by n, n > `width`, both triangles. Its diagonal and `width` subdiagonals become the band, what is
+        below them the vectors of the reflectors, whose ones are on the last subdiagonal. What is above the
+        diagonal means nothing then.
+    width : int
+        Subdiagonals of the band.
+    """
+    n = a.rows
+    emit_scale(launches, 0.0, tau, zero=True)
+    ends = n - width - 1  # the last panel has two rows or more
+    for outer in range(0, ends, PANELS * width):
+        firsts = range(outer, min(outer + PANELS * width, ends), width)
+        top = outer + width
+        with launches.temporary(), launches.chain():
+            size = 2 * width * len(firsts)
+            left, right = (launches.scratch(n - top, size, 1, ALIGNED) for _ in range(2))
+            update = _Update(left, right, top)
+            for number, first in enumerate(firsts):
+                _emit_panel(launches, tau, a, first, width, update, 2 * width * number)
+            last = firsts[-1] + width
+            count = n - last
+            done = 2 * width * (len(firsts) - 1) + 2 * min(width, count)
+            left, right = update.rows(last, count, done)
+            emit_gemm(launches, -1.0, left, right.T.conjugate(), 1.0, a.block(last, last, count, count))
+
+
+def _emit_panel(
+    launches: LaunchList, tau: Operand, a: Operand, first: int, width: int, update: _Update, done: int
+) -> None:
+    """Emit the reflectors of a panel, and what they take off the rest, to columns from `done` on."""
+    n, below = a.rows, first + width
+    count, rows = min(width, n - below), n - below
+    if done:
+        left, right = update.rows(first, n - first, done)
+        columns = a.block(first, first, n - first, width)
+        emit_gemm(launches, -1.0, left, right.block(0, 0, width, done).T.conjugate(), 1.0, columns)
+    v, x = (update.left.block(below - update.top, done + at, rows, count) for at in (0, count))
+    with launches.temporary():
+        panel = a.block(below, first, rows, width)
+        t = _emit_reflectors(launches, tau.block(first, 0, count, 1), panel, v)
+        y = launches.scratch(rows, count, 1, ALIGNED)
+        emit_gemm(launches, 1.0, a.block(below, below, rows, rows), v, 0.0, y)
+        if done:
+            left, right = update.rows(below, rows, done)
+            product = launches.scratch(done, count, 1, ALIGNED)
+            emit_gemm(launches, 1.0, right.T.conjugate(), v, 0.0, product)
+            emit_gemm(launches, -1.0, left, product, 1.0, y)
+        small, other = (launches.scratch(count, count, 1, ALIGNED) for _ in range(2))
+        emit_gemm(launches, 1.0, y, t, 0.0, x)
+        emit_gemm(launches, 1.0, v.T.conjugate(), x, 0.0, small)
+        emit_gemm(launches, 1.0, t.T.conjugate(), small, 0.0, other)
+        emit_gemm(launches, -0.5, v, other, 1.0, x)
+    for at, part in ((0, x), (count, v)):
+        emit_copy(launches, 1.0, part, update.right.block(below - update.top, done + at, rows, count))
+
+
+def _emit_reflectors(launches: LaunchList, tau: Operand, panel: Operand, v: Operand) -> Operand:
+    """Emit the QR factors of a panel, and V; return T."""
+    config = leaf_config(launches, geqrf_panel.STEM, panel.rows)
+    fits = config.panel(panel.rows).grid(panel.rows) <= current(launches.device).sm_count
+    t = launches.scratch(tau.rows, tau.rows, 1, ALIGNED)
+    if fits and panel.cols <= min(config.COLS, panel.rows):
+        geqrf.emit_panel(launches, config.panel(panel.rows), tau, panel, v, t, 0)
+    else:
+        geqrf.emit(launches, tau, panel)
+        columns = panel.block(0, 0, panel.rows, tau.rows)
+        emit_block_reflector(launches, tau, columns, BlockReflector(v, t))
+    return t
