@@ -53,14 +53,14 @@ test-numpy25: $(STAMP25)
 	NUMBA_ENABLE_CUDASIM=1 $(VENV25)/bin/python -m pytest -n $(WORKERS) $(DIST) $(NUMPY25_SIM)
 endif
 
-# operators of PyTorch and JAX, what other tests say of tensors and of JAX's arrays, and the documents, of which
-# `make test` skips what needs these packages or numpydoc; without a GPU
+# operators of PyTorch and JAX, what other tests say of tensors and of JAX's arrays, programs that call SciPy, and
+# the documents, of which `make test` skips what needs these packages or numpydoc; without a GPU
 test-frameworks: $(STAMPFW)
 	@cat $(STAMPFW)
 	@$(VENVFW)/bin/python -c 'import torch' 2>/dev/null || $(VENVFW)/bin/python -c 'import jax' 2>/dev/null || exit 0; \
 	set -x; $(VENVFW)/bin/python -m pytest -n $(WORKERS) $(DIST) tests/frameworks
 	$(VENVFW)/bin/python -m pytest -n $(WORKERS) $(DIST) $(FRAMEWORKS_NOGPU) -k 'torch or jax or strict or tensor or librar'
-	$(VENVFW)/bin/python -m pytest -n $(WORKERS) $(DIST) $(FRAMEWORKS_DOCS)
+	$(VENVFW)/bin/python -m pytest -n $(WORKERS) $(DIST) tests/nogpu/test_programs.py $(FRAMEWORKS_DOCS)
 
 # spills, registers and PTX of every kernel that the package chooses: half an hour on two cores
 check-kernels: $(STAMP)

@@ -1,4 +1,4 @@
-"""Install builds of PyTorch and JAX for the processor, and numpydoc, into this Python's environment.
+"""Install builds of PyTorch and JAX for the processor, numpydoc, and programs that call SciPy, for tests.
 
 ``python tools/frameworks.py FILE`` writes into FILE, a line each, what cannot be had from the package index,
 and why. PyTorch's usual build for Linux brings several GB of CUDA libraries: a build for the processor is
@@ -7,13 +7,14 @@ taken where the index has one.
 
 from __future__ import annotations
 
+import configparser
 import json
 import re
 import subprocess
 import sys
 from pathlib import Path
 
-__all__ = ["install", "processor_build"]
+__all__ = ["install", "processor_build", "programs"]
 
 PIP = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
 CUDA = re.compile(r"(nvidia|cuda)[-_]")
@@ -57,6 +58,13 @@ def _torch() -> str | None:
     return processor_build(required, listed[1].split(", ") if listed else [])
 
 
+def programs() -> list[str]:
+    """Return the requirements of the extra of that name: programs that call SciPy."""
+    configured = configparser.ConfigParser()
+    configured.read(Path(__file__).resolve().parents[1] / "setup.cfg")
+    return configured["options.extras_require"]["programs"].split()
+
+
 def _programs(names: str, *packages: str) -> list[str]:
     """Install libraries that tests need; return a line where they cannot be had."""
     try:
@@ -69,6 +77,8 @@ def _programs(names: str, *packages: str) -> list[str]:
 def install() -> list[str]:
     """Install what can be had; return a line for each that cannot."""
     lacking = _programs("numpydoc", "numpydoc")
+    for program in programs():
+        lacking += _programs(program, program)
     try:
         torch = _torch()
         if torch is None:

@@ -165,7 +165,19 @@ def test_what_type_checkers_read_is_in_a_wheel():
 )
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere no build of PyTorch has CUDA")
 def test_pytorch_is_installed_for_the_processor_or_not_at_all(required, versions, requirement):
+    assert _frameworks().processor_build(required, versions) == requirement
+
+
+def _frameworks():
     spec = spec_from_file_location("frameworks", ROOT / "tools" / "frameworks.py")
     frameworks = module_from_spec(spec)
     spec.loader.exec_module(frameworks)
-    assert frameworks.processor_build(required, versions) == requirement
+    return frameworks
+
+
+def test_programs_that_tests_run_are_installed_beside_pytorch():
+    """Where they cannot be had, `make test-frameworks` says so and why, each by itself."""
+    named = {re.split(r"[<>=]", each)[0] for each in _frameworks().programs()}
+    tested = (ROOT / "tests" / "nogpu" / "test_programs.py").read_text()
+    modules = set(re.findall(r'importorskip\("(\w+)', tested))
+    assert {{"scikit-learn": "sklearn"}.get(name, name) for name in named} == modules
