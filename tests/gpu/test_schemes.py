@@ -27,7 +27,7 @@ def test_every_scheme(scheme, letter):
     exact_by(STEM, DTYPES[letter], configs)
 
 
-@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("letter", "dz")
 @pytest.mark.parametrize("scheme", ["A shared", "B shared"])
 def test_stripes_that_stay_as_stored(scheme, letter):
     """Beside a private operand."""
