@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from datetime import date
 from typing import Any
 
 os.environ.setdefault("NUMBA_NUM_THREADS", "1")
@@ -21,6 +22,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from benchmarks.study import Namespace, Option, Row, Rows, Study, main, table
+from pyblasgpu.bench.machine import commit
 from pyblasgpu.cpu.numba import level3 as numba_cpu
 from pyblasgpu.cpu.numba import tuned_gemm
 from pyblasgpu.cpu.numba.device import current
@@ -71,7 +73,8 @@ def _call(host: Any, letter: str, name: str, layout: str, n: int) -> Callable[[]
 def facts(options: Namespace) -> Row:
     processor = current()
     configs = {letter: str(tuned_gemm.choose(letter, processor)[0]) for letter in options.letters}
-    return {"processor": processor.name, "cores": numba_cpu.threads(), "configs": configs}
+    run = {"date": date.today().isoformat(), "commit": commit()}
+    return {"processor": processor.name, "cores": numba_cpu.threads(), **run, "configs": configs}
 
 
 def summary(rows: list[Row], options: Namespace) -> Iterator[Any]:

@@ -118,6 +118,8 @@ def joined(before: dict[str, Any], made: dict[str, Any]) -> dict[str, Any]:
 def add(folder: Path) -> None:
     """Add results in a folder to those of their devices: of studies, and of benchmarks that pages show.
 
+    Those of a processor go by its number of cores.
+
     A run of a tree without history names no commit: then ``PYBLASGPU_COMMIT`` does.
     """
     for file in sorted(folder.glob("*.json")):
@@ -126,6 +128,8 @@ def add(folder: Path) -> None:
         if made.get("paper") in STUDIES:
             path = RESULTS / made["device"].lower().replace(" ", "_") / f"{made['paper']}.json"
             made = joined(json.loads(path.read_text()), made) if path.exists() else made
+        elif file.stem == "cpu":
+            path = RESULTS / f"{made['processor'].lower().replace(' ', '_')}_{made['cores']}" / file.name
         elif file.stem in BENCHMARKS:
             name = f"{made['date'][:10]}-{made['commit'][:7]}-{file.stem.replace('_', '-')}.json"
             path = paper_tables.BENCHMARKS / slug(made["device"]) / name

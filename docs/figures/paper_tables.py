@@ -131,7 +131,8 @@ def processor() -> Iterator[str]:
         rows = (
             [call, *(_share(cells[call, n]) if (call, n) in cells else "" for n in orders)] for call in calls
         )
-        yield from ("", f"{made['processor']}, {'one core' if cores == 1 else f'{cores} cores'}:")
+        of = f"{made['processor']}, {'one core' if cores == 1 else f'{cores} cores'}"
+        yield from ("", f"{of}, at {short_commit(made['commit'])}:" if "commit" in made else f"{of}:")
         yield from ("", *markdown_rows(("routine", *(f"n = {n}" for n in orders)), rows))
     yield ""
 

@@ -76,6 +76,9 @@ def test_new_results_take_the_place_of_those_of_the_same_cases(papers, tmp_path,
     monkeypatch.setattr(papers.paper_tables, "BENCHMARKS", tmp_path / "benchmarks")
     l1_size = {"device": "A card", "date": "2026-01-01T08:00", "commit": "abcdef0123", "results": []}
     (tmp_path / "l1_size.json").write_text(json.dumps(l1_size))
+    (tmp_path / "cpu.json").write_text(
+        json.dumps({"processor": "A CPU", "cores": 16, "commit": "abcdef0123"})
+    )
     facts = {"paper": "kblas_figure9", "device": "A card", "date": "2026-01-01"}
     for commit, results in (("aaa", rates(s=1.0, d=2.0)), ("bbb", rates(d=3.0, z=4.0))):
         (tmp_path / "kblas_figure9.json").write_text(
@@ -93,6 +96,7 @@ def test_new_results_take_the_place_of_those_of_the_same_cases(papers, tmp_path,
     assert [part["commit"] for part in papers.by_commit(made)] == ["aaa", "bbb"]
     (path,) = (tmp_path / "benchmarks").glob("*/*.json")
     assert path.relative_to(tmp_path).as_posix() == "benchmarks/a-card/2026-01-01-abcdef0-l1-size.json"
+    assert (tmp_path / "results" / "a_cpu_16" / "cpu.json").exists()
 
 
 def test_variants_beside_gemm(papers, tmp_path, monkeypatch):
@@ -116,10 +120,10 @@ def test_operations_of_the_processor(papers, tmp_path, monkeypatch):
     (tmp_path / "a_cpu").mkdir()
     row = {"dtype": "d", "routine": "gemm", "n": 64, "peak": 4.0, "numba": 2.0, "scipy": 1.0}
     results = [row, {**row, "layout": "nn", "n": 128}, {**row, "layout": "tn", "numba": 3.0}]
-    made = {"processor": "A CPU", "cores": 16, "results": results}
+    made = {"processor": "A CPU", "cores": 16, "commit": "abcdef0123", "results": results}
     (tmp_path / "a_cpu" / "cpu.json").write_text(json.dumps(made))
     lines = list(papers.lines_of("processor"))
-    assert "A CPU, 16 cores:" in lines
+    assert "A CPU, 16 cores, at abcdef0:" in lines
     assert "| dgemm | 0.50, 2.00 | 0.50, 2.00 |" in lines and "| dgemm TN | 0.75, 3.00 |  |" in lines
 
 
