@@ -25,7 +25,7 @@ FLAGS: dict[str, Any] = {
     "trans_b": Trans,
     "diag": Diag,
 }
-#: Operands that hold int32, each in the first bytes of an element.
+#: Operands that hold int32.
 INTEGERS = ("info", "piv", "jpvt")
 
 

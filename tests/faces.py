@@ -12,7 +12,6 @@ from routine_cases import Case
 
 import pyblasgpu
 from pyblasgpu import linalg
-from pyblasgpu.frontend.arrays.device_integers import DeviceIntegers
 from pyblasgpu.testing.reference import fenced
 
 __all__ = [
@@ -204,8 +203,6 @@ def by_scipys_name(case: Case, module: Any, space: Any, number: int) -> Pairs:
 
 
 def _fetched(space: Any, result: Any) -> Any:
-    if isinstance(result, DeviceIntegers):
-        return result.numpy()
     return space.get(result) if hasattr(result, "shape") else np.asarray(result)
 
 

@@ -13,7 +13,7 @@ def potrf_leaf(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     n, before, clean, *steps, i_step, a_step = numbers
     batch = grid[2]
     assert grid[:2] == (1, 1) and n <= fake.source.config.ORDER
-    info = words(pointers[0], 1, 1, batch, i_step * fake.dtype.itemsize // 4)
+    info = words(pointers[0], 1, 1, batch, i_step)
     a = fake.view(pointers[2], n, n, *steps, batch, a_step)
     a[:] = fake.view(pointers[1], n, n, *steps, batch, a_step)
     for z in range(batch):

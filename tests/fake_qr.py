@@ -53,8 +53,7 @@ def geqp3(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     w = fake.view(pointers[2], m, n, 1, w_cs, batch, w_batch)
     a = fake.view(pointers[1], m, n, *steps, batch, a_batch)
     tau = fake.view(pointers[0], k, 1, tau_step, 1, batch, tau_batch)
-    unit = config.dtype_facts.itemsize // 4
-    jpvt = fake.view(pointers[4], n, 1, jpvt_step // unit, 1, batch, jpvt_batch // unit) if pivots else None
+    jpvt = words(pointers[4], n, jpvt_step, batch, jpvt_batch) if pivots else None
     info = words(pointers[6], 1, 1, batch, i_step)
     for z in range(batch):
         if not pivots:
@@ -62,10 +61,7 @@ def geqp3(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
                 a[z] = w[z]
                 _factor(tau[z], a[z])
             continue
-        a[z], columns, tau[z, :, 0], _, _ = get_lapack_funcs("geqp3", (a,))(w[z])
-        numbered = np.zeros((n, unit), np.int32)
-        numbered[:, 0] = columns
-        jpvt[z, :, 0] = numbered.view(a.dtype)[:, 0]
+        a[z], jpvt[z], tau[z, :, 0], _, _ = get_lapack_funcs("geqp3", (a,))(w[z])
     w[...] = np.nan
 
 

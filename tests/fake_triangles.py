@@ -18,7 +18,7 @@ def trtri_leaf(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     order = fake.source.config.ORDER
     assert grid[:2] == (-(-n // order), 1) and (n <= order or not writes_info)
     a = fake.view(pointers[1], n, n, *steps, batch, a_step)
-    info = words(pointers[0], 1, 1, batch, i_step * fake.dtype.itemsize // 4)
+    info = words(pointers[0], 1, 1, batch, i_step)
     for matrix, number in zip(a, info, strict=True):
         if writes_info:
             number[0] = 0 if unit else _first_zero(np.diagonal(matrix))
@@ -41,7 +41,7 @@ def zero_diagonal(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> No
     """The first zero on the diagonal of each matrix; an element is one real or two."""
     n, parts, step, i_step, a_step = numbers
     assert grid[:2] == (1, 1)
-    info = words(pointers[0], 1, 1, grid[2], i_step * parts * fake.dtype.itemsize // 4)
+    info = words(pointers[0], 1, 1, grid[2], i_step)
     a = fake.view(pointers[1], n, parts, step * parts, 1, grid[2], a_step * parts)
     for diagonal, number in zip(a, info, strict=True):
         number[0] = _first_zero(diagonal.any(axis=1))

@@ -14,21 +14,17 @@ from ..types import DTYPES, Dtype, Trans
 __all__ = ["Description", "left_numbers"]
 
 
-def left_numbers(stem: str, dtype: Any, counts: tuple[int, ...]) -> list[tuple[tuple[int, int], Any]]:
-    """Return shape and dtype of the numbers of each kind that a routine leaves for a matrix of `dtype`."""
+def left_numbers(stem: str, dtype: Any, counts: tuple[int, ...]) -> list[tuple[int, Any]]:
+    """Return count and dtype of the numbers of each kind that a routine leaves for a matrix of `dtype`."""
     kinds = [np.dtype(np.int32 if each.name in INTEGERS else dtype) for each in ROUTINES[stem].matrices]
-    pairs = zip(counts, kinds, strict=False)  # an integer has the first four bytes of an element
-    return [
-        ((count, np.dtype(dtype).itemsize // 4 if kind == np.int32 else 1), kind) for count, kind in pairs
-    ]
+    return list(zip(counts, kinds, strict=False))
 
 
 class Description(NamedTuple):
     """A call of a routine on row-major buffers.
 
     The arguments are integers that are read, inputs, and what the output holds at first, if anything. The
-    results are the output and the numbers that the routine leaves: integers, each in the first four bytes of
-    an element, or elements.
+    results are the output and the numbers that the routine leaves: integers of int32, or elements.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ from .interface import HANDLER, answer_metadata, attribute, create_error, is_exe
 __all__ = ["TARGET", "on_device", "on_processor", "prepare"]
 
 #: The name of the handler in compiled programs; its number changes with the text of a `Description`.
-TARGET = "pyblasgpu.1"
+TARGET = "pyblasgpu.2"
 
 _CODES = (
     (KeyboardInterrupt, 1),  # CANCELLED
@@ -90,10 +90,10 @@ def on_processor(text: bytes) -> Callable[[list[int], list[int]], None]:
         if call.is_updated and arguments[-1] != results[0]:
             np.copyto(out, read[-1])
         left = left_numbers(call.stem, dtype, call.counts)
-        shapes = [((*batch_shape, *shape), kind) for shape, kind in left]
+        shapes = [((*batch_shape, count, 1), kind) for count, kind in left]
         numbers = [_array(place, *what) for place, what in zip(results[1:], shapes, strict=True)]
         inputs = read[: len(read) - call.is_updated]
-        cpu(call.scalars, *[each[..., :1] for each in numbers], *inputs, out)
+        cpu(call.scalars, *numbers, *inputs, out)
 
     return run
 
@@ -142,7 +142,8 @@ def on_device(text: bytes, device: int) -> Callable[[list[int], list[int], int],
 def _layouts(call: Description, device: int) -> tuple[Layout, ...]:
     """Return the layouts of a routine's operands, each at a place of its own."""
     dtype, batch_shape = call.dtype, call.out[:-2]
-    shapes = [((*batch_shape, count, 1), dtype) for count in call.counts]
+    left = left_numbers(call.stem, dtype.name, call.counts)
+    shapes = [((*batch_shape, count, 1), INT32 if kind == np.int32 else dtype) for count, kind in left]
     shapes += [(shape, INT32) for shape in call.integers]
     shapes += [(shape, dtype) for shape in (*call.inputs, call.out)]
     layouts, start = [], 0

@@ -64,7 +64,7 @@ def launch(
     if 0 in (*batch_shape, *extents):
         dtype = arrays[-1].dtype
         left = left_numbers(stem, dtype, counts)
-        numbers = [jnp.zeros((*batch_shape, count), kind) for (count, _), kind in left]
+        numbers = [jnp.zeros((*batch_shape, count), kind) for count, kind in left]
         return [jnp.zeros((*batch_shape, *extents), dtype), *numbers]
     out, *numbers = launch_p.bind(
         *varying(*arrays),
@@ -76,7 +76,7 @@ def launch(
         counts=counts,
         is_updated=source is not None,
     )
-    return [out, *[each[..., 0] for each in numbers]]
+    return [out, *numbers]
 
 
 def _present(array: Any) -> list[Any]:
@@ -123,7 +123,10 @@ def _shapes(*avals: Any, **params: Any) -> list[Any]:
     batch_shape = np.broadcast_shapes(*[aval.shape[:-2] for aval in avals])
     dtype = avals[-1].dtype
     left = left_numbers(params["stem"], dtype, params["counts"])
-    outs = [((*batch_shape, *each), kind) for each, kind in ((params["extents"], dtype), *left)]
+    outs = [
+        ((*batch_shape, *params["extents"]), dtype),
+        *[((*batch_shape, count), kind) for count, kind in left],
+    ]
     if _axes(avals[0]):  # results vary over the same axes
         model = jax.make_jaxpr(lambda x: [jnp.full(shape, x.ravel()[0], kind) for shape, kind in outs])
         found: list[Any] = model(avals[0]).out_avals

@@ -113,6 +113,7 @@ class _Launch(NamedTuple):
     ----------
     is_back : bool
         Whether its targets are outside the stage, else its sources.
+    dtype : Dtype
     numbers, distances : numpy.ndarray
         Array of the call that each matrix outside is a part of, and its distance from that array's address.
     scalars, rows, owners : int
@@ -120,6 +121,7 @@ class _Launch(NamedTuple):
     """
 
     is_back: bool
+    dtype: Dtype
     blocks: int
     numbers: np.ndarray
     distances: np.ndarray
@@ -141,51 +143,57 @@ class Stage:
 
     def __init__(self, dtype: Dtype, device: int, pointers: np.ndarray):
         self.dtype, self.device, self.nbytes = dtype, device, 0
-        config: RaggedCopy = leaf.fixed(STEM, dtype.letter, current(device))
-        self._config, self._table, self._pointers = config, Table(), pointers
+        self._table, self._pointers = Table(), pointers
         self._launches: list[_Launch] = []
         self._bytes: np.ndarray | None = None
 
-    def reserve(self, count: int, rows: int, cols: int) -> Matrices:
-        """Return a place for a stack: dense matrices by columns."""
-        size = rows * cols * self.dtype.itemsize
+    def reserve(self, count: int, rows: int, cols: int, dtype: Dtype | None = None) -> Matrices:
+        """Return a place for a stack: dense matrices by columns, by default of the dtype of the stage."""
+        size = rows * cols * (dtype or self.dtype).itemsize
         start, self.nbytes = self.nbytes, -(-(self.nbytes + count * size) // _ALIGN) * _ALIGN
         pointers = start + size * np.arange(count, dtype=np.int64)
         extents, steps = (np.tile(np.array(x, np.int64), (count, 1)) for x in ((rows, cols), (1, rows)))
         return Matrices.of(pointers, extents, steps)
 
-    def operand(self, stack: Matrices, address: int) -> Operand:
+    def _config_of(self, dtype: Dtype) -> RaggedCopy:
+        config: RaggedCopy = leaf.fixed(STEM, dtype.letter, current(self.device))
+        return config
+
+    def operand(self, stack: Matrices, address: int, dtype: Dtype | None = None) -> Operand:
         """Return a stack as an operand, in a stage that begins at an address."""
-        one = stack.operand(0, self.dtype, self.device)
+        one = stack.operand(0, dtype or self.dtype, self.device)
         size = one.rows * one.cols
         return one._replace(pointer=address + one.pointer, batch=len(stack.rows), batch_stride=size)
 
-    def add(self, copies: Copies, is_back: bool) -> None:
+    def add(self, copies: Copies, is_back: bool, dtype: Dtype | None = None) -> None:
         """Add copies into the stage, or back."""
+        dtype = dtype or self.dtype
+        config = self._config_of(dtype)
         pair, options, alpha = copies[:2], copies.options, copies.alpha
         inside, outside = pair[1 - is_back], pair[is_back]
-        blocks = self._config.blocks(copies.target.rows, copies.target.cols)
+        blocks = config.blocks(copies.target.rows, copies.target.cols)
         rows = np.zeros((len(options), ROW_WORDS // 2), np.int64)
-        rows[:, 1 - is_back] = inside.pointers // self.dtype.real_size
+        rows[:, 1 - is_back] = inside.pointers // dtype.real_size
         rows[:, 2:4], rows[:, 4:6] = copies.source.strides, copies.target.strides
         words = rows.view(np.int32)
         words[:, 12:14], words[:, 14:16] = copies.source.shapes, copies.target.shapes
         words[:, 16], words[:, 17] = np.cumsum(blocks) - blocks, options
-        scalars = np.stack((alpha.real, alpha.imag), 1).astype(self.dtype.real)
+        scalars = np.stack((alpha.real, alpha.imag), 1).astype(dtype.real)
         owners = np.repeat(np.arange(len(options), dtype=np.int32), blocks)
         parts = self._table.add(scalars), self._table.add(rows), self._table.add(owners)
         distances = outside.pointers - self._pointers[outside.numbers]
-        self._launches.append(_Launch(is_back, len(owners), outside.numbers, distances, *parts))
+        self._launches.append(_Launch(is_back, dtype, len(owners), outside.numbers, distances, *parts))
 
     def run(self, compute: Compute, pointers: np.ndarray, stream: int) -> None:
         """Enqueue the copies into the stage, what ``compute(address, stream)`` enqueues in a stage that
         begins at an address, and the copies back; the arrays of the call are at `pointers`.
         """
-        kernel_source = source(self._config)
+        sources = {each.dtype: source(self._config_of(each.dtype)) for each in self._launches}
         if self._bytes is None:
-            compile_ahead.ensure_compiled([kernel_source], self.device)
+            compile_ahead.ensure_compiled([*sources.values()], self.device)
             self._bytes = self._table.bytes()
-        table, kernel = self._bytes.copy(), launch.kernel(kernel_source, self.device)
+        kernels = {dtype: launch.kernel(each, self.device) for dtype, each in sources.items()}
+        table = self._bytes.copy()
         origins = [self._place(table, each, pointers) for each in self._launches]
         start = -(-table.nbytes // _ALIGN) * _ALIGN
         room = workspace.take(start + self.nbytes, self.device, stream)
@@ -198,7 +206,7 @@ class Stage:
                     is_computed = True
                 matrices = (address, origin) if each.is_back else (origin, address)
                 parts = (room.address + at for at in (each.scalars, each.rows, each.owners))
-                kernel.launch((each.blocks, 1, 1), stream, (*matrices, *parts), (), ())
+                kernels[each.dtype].launch((each.blocks, 1, 1), stream, (*matrices, *parts), (), ())
         finally:
             workspace.give(room)
 
@@ -206,5 +214,5 @@ class Stage:
         """Write distances of a launch's matrices outside into its table; return the address they begin at."""
         at = pointers[each.numbers] + each.distances
         rows = table[each.rows : each.rows + len(at) * ROW_WORDS * 4].view(np.int64).reshape(len(at), -1)
-        rows[:, int(each.is_back)] = (at - at[0]) // self.dtype.real_size
+        rows[:, int(each.is_back)] = (at - at[0]) // each.dtype.real_size
         return int(at[0])

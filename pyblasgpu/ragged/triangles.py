@@ -17,12 +17,13 @@ from ..routines import copies
 from ..routines.lapack import potrf
 from ..routines.launch_list import LaunchList
 from ..routines.level3 import trsm
-from ..types import Diag, Dtype, Side, Uplo
+from ..types import DTYPES, INT32, Diag, Dtype, Side, Uplo
 from .matrices import Matrices
 from .stacks import Compute, Copies, Stack, Stage, are_staged, filled, rounds
 
 __all__ = ["PreparedFactors", "PreparedSystems", "Systems"]
 
+WORDS = DTYPES["s"]  # of the kernel that copies int32: a small one is a float that a product with 1 keeps
 #: A stage, and the function that enqueues the routine on its stacks.
 _Staged = tuple[Stage, Compute]
 
@@ -161,7 +162,12 @@ def _run(launches: LaunchList | None, operands: tuple[Operand, ...], stream: int
 
 
 def _add_back(
-    stage: Stage, places: list[Matrices], targets: Matrices, stacks: list[Stack], options: int
+    stage: Stage,
+    places: list[Matrices],
+    targets: Matrices,
+    stacks: list[Stack],
+    options: int,
+    dtype: Dtype | None = None,
 ) -> None:
     """Add copies of the matrices of all stacks to their targets."""
     target = targets.take(np.concatenate([each.which for each in stacks]))
@@ -169,7 +175,7 @@ def _add_back(
         [place.take(np.arange(len(each.which))) for place, each in zip(places, stacks, strict=True)]
     )
     results, count = results._replace(shapes=target.shapes), len(target.rows)
-    stage.add(Copies(results, target, np.full(count, options), np.ones(count)), is_back=True)
+    stage.add(Copies(results, target, np.full(count, options), np.ones(count)), is_back=True, dtype=dtype)
 
 
 class PreparedFactors:
@@ -180,8 +186,7 @@ class PreparedFactors:
     a, c : Matrices
         C may be A.
     pointers : numpy.ndarray
-        Addresses of the arrays of the call; the last one is of an element for each matrix, whose first four
-        bytes become its info.
+        Addresses of the arrays of the call; the last one is of an int32 for each matrix, its info.
     dtype : Dtype
     device : int
 
@@ -195,7 +200,7 @@ class PreparedFactors:
         self.dtype, self.device, self._count = dtype, device, len(a.rows)
         ones = np.ones((self._count, 2), np.int64)
         infos = Matrices.of(
-            pointers[-1] + dtype.itemsize * np.arange(self._count, dtype=np.int64), ones, ones
+            pointers[-1] + INT32.itemsize * np.arange(self._count, dtype=np.int64), ones, ones
         )
         infos = infos._replace(numbers=0 * infos.numbers + len(pointers) - 1)
         staged = are_staged(c.shapes, dtype.itemsize)
@@ -209,9 +214,12 @@ class PreparedFactors:
     def run(self, pointers: np.ndarray, stream: int) -> None:
         """Enqueue the factors with the arrays of the call at `pointers`, in the device's context."""
         memory = import_module("..gpu.memory", __package__)
-        memory.clear(int(pointers[-1]), self._count * self.dtype.itemsize, stream)
+        memory.clear(int(pointers[-1]), self._count * INT32.itemsize, stream)
         for i in range(len(self._alone[0].rows)):
-            info, matrix, target = (each.operand(i, self.dtype, self.device) for each in self._alone)
+            info, matrix, target = (
+                each.operand(i, dtype, self.device)
+                for each, dtype in zip(self._alone, (INT32, self.dtype, self.dtype), strict=True)
+            )
             _copy(matrix, target, stream)
             _run(potrf.launch_list(info, target, uplo=Uplo.LOWER, clean=True), (info, target), stream)
         for stage, compute in self._stages:
@@ -221,18 +229,19 @@ class PreparedFactors:
 def _staged_factors(a: Matrices, c: Matrices, infos: Matrices, stacks: list[Stack], stage: Stage) -> _Staged:
     """Return a stage with the copies of matrices, and the function that enqueues their factors."""
     places = [
-        (stage.reserve(each.room, 1, 1), stage.reserve(each.room, each.rows, each.rows)) for each in stacks
+        (stage.reserve(each.room, 1, 1, WORDS), stage.reserve(each.room, each.rows, each.rows))
+        for each in stacks
     ]
     source = Matrices.joined([filled(a, each) for each in stacks])
     options = np.where(source.conj & stage.dtype.is_complex, TRIANGLE | CONJUGATE, TRIANGLE)
     target = Matrices.joined([matrices for _, matrices in places])
     stage.add(Copies(source, target, options, np.ones(len(options))), is_back=False)
     _add_back(stage, [matrices for _, matrices in places], c, stacks, TRIANGLE)
-    _add_back(stage, [numbers for numbers, _ in places], infos, stacks, 0)
+    _add_back(stage, [numbers for numbers, _ in places], infos, stacks, 0, WORDS)
 
     def compute(address: int, stream: int) -> None:
         for place in places:
-            operands = tuple(stage.operand(stack, address) for stack in place)
+            operands = stage.operand(place[0], address, INT32), stage.operand(place[1], address)
             _run(potrf.launch_list(*operands, uplo=Uplo.LOWER), operands, stream)
 
     return stage, compute

@@ -69,14 +69,11 @@ class _Kept(NamedTuple):
         Sizes, strides, dtype and device of each output.
     order : callable
         Gives the addresses of the operands, of those of inputs and outputs.
-    spaced : tuple of int
-        Outputs that are the first of several integers each.
     """
 
     call: CachedCall
     new: tuple[tuple[Any, Any, torch.dtype, torch.device], ...]
     order: Callable[[list[int]], tuple[int, ...]]
-    spaced: tuple[int, ...]
 
 
 class Gradients:
@@ -128,8 +125,6 @@ def launched(row: Any, args: tuple[Any, ...]) -> Any:
     call = kept.call
     if not call.run_apart(kept.order(addresses), alpha, beta, TORCH.current_stream(call.device)):
         return None
-    for i in kept.spaced:
-        outputs[i] = outputs[i].select(-1, 0).clone()
     result = tuple(outputs) if len(outputs) > 1 else outputs[0]
     if row.finish is not None:
         row.finish(result, *given)
@@ -193,12 +188,6 @@ def _kept(row: Any, args: tuple[Any, ...], inputs: Any) -> _Kept | bool:
     layouts = _layouts(names, (*inputs, *outputs))
     if layouts is None:
         return False
-    spaced, ints = [], DTYPES[dtype].itemsize // INT32.itemsize
-    for i, name in enumerate(row.returns):
-        if name == "info" and ints > 1 and outputs[i].numel() > 1:  # routines leave one in each element
-            outputs[i] = outputs[i].new_empty((*outputs[i].shape, ints))
-            layouts[len(present) + i] = layouts[len(present) + i]._replace(dtype=DTYPES[dtype])
-            spaced.append(i)
     order = [names.index(name) for name in row.operands or names if name in names]
     whole = tuple(layouts[i] for i in order)
     written = [layouts[i].shape[:-2] for i in order if i >= len(present)]
@@ -206,7 +195,7 @@ def _kept(row: Any, args: tuple[Any, ...], inputs: Any) -> _Kept | bool:
     if call is None:
         return False
     new = tuple((each.shape, each.stride(), each.dtype, each.device) for each in outputs)
-    return _Kept(call, new, itemgetter(*order), tuple(spaced))
+    return _Kept(call, new, itemgetter(*order))
 
 
 def _call(layouts: tuple[Layout, ...], prepare: Prepare) -> CachedCall | None:

@@ -67,15 +67,6 @@ def where_computed(x: Tensor) -> dict[str, Any]:
     return {} if x.is_cuda else {"backend": "cpu"}
 
 
-def integers(values: Any, out: Tensor, add: int = 0) -> None:
+def integers(values: Tensor, out: Tensor, add: int = 0) -> None:
     """Copy integers that a routine left, plus `add`, to `out`, without waiting for a device."""
-    if not out.is_cuda:
-        out.copy_(torch.as_tensor(values, dtype=torch.int32) + add)
-        return
-    layout = values.layout  # each is in the first four bytes of an element
-    words = layout.owner.view(torch.int32)
-    each = layout.dtype.itemsize // 4
-    start = (layout.pointer - layout.owner.data_ptr()) // 4
-    steps = [step * each for step in layout.strides[: out.ndim]]
-    numbers = words.as_strided(out.shape, steps, words.storage_offset() + start)
-    torch.add(numbers, add, out=out)
+    torch.add(values, add, out=out)

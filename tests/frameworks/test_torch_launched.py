@@ -12,6 +12,7 @@ from torch_cases import AT_ONCE, CASES, random, spd
 from walk import walk
 
 import pyblasgpu.torch as ours
+from pyblasgpu import lapack
 from pyblasgpu.routines.lapack import reverse_potrf
 from pyblasgpu.torch import cholesky_rows, lu_rows, operators, product_rows
 
@@ -62,6 +63,23 @@ def test_results_are_those_of_the_processor(name, lists, monkeypatch):
             torch.testing.assert_close(one, other)
             assert one.stride() == other.stride()
     assert lists == [case.name] * 2
+
+
+@pytest.mark.parametrize("batch", [(), (3,), (2, 2)], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex128], ids=str)
+@pytest.mark.parametrize("is_on_device", [False, True])
+def test_integers_of_lapack_are_those_of_pytorchs_functions(batch, dtype, is_on_device, monkeypatch):
+    """Info and pivots: dtype, shape, strides and values; of stacks with a matrix that fails."""
+    a = spd(dtype, *batch, 5, 5)
+    a[(0,) * len(batch)].diagonal()[0] = -100
+    theirs = torch.linalg.cholesky_ex(a).info, *torch.linalg.lu_factor_ex(a)[1:]
+    if is_on_device:
+        cuda_tensors.install(monkeypatch)
+    for _ in range(2):  # checked, then repeated
+        (_, failed), (_, pivots, info) = lapack.potrf(a, 1), lapack.getrf(a)
+        for one, other in zip((failed, info, pivots + 1), (theirs[0], theirs[2], theirs[1]), strict=True):
+            torch.testing.assert_close(one, other)
+            assert one.stride() == other.stride()
 
 
 @pytest.mark.parametrize(

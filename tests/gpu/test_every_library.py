@@ -9,6 +9,9 @@ import numpy as np
 import pytest
 from library_cases import CASES, MORE_CASES, NumPy, evaluated, fetched
 
+from pyblasgpu import lapack
+from pyblasgpu.types import DTYPES
+
 from .running import CuPy, Numba, Torch
 
 
@@ -45,3 +48,20 @@ def check(library: Any, letter: str, layout: str, case: str) -> None:
         assert (one.shape, one.dtype.kind) == (other.shape, other.dtype.kind)
         np.testing.assert_allclose(one, other, 1e-10, 1e-10, err_msg=f"{letter} {layout}")
         np.testing.assert_array_equal(again, one, err_msg=f"repeated, {letter} {layout}")
+
+
+@pytest.mark.parametrize("library", [CuPy, Torch, Numba], ids=lambda library: library.__name__)
+@pytest.mark.parametrize("n", [5, 40, 200])
+def test_info_of_a_stack_is_a_dense_array(library, n):
+    """Of the kernels for small matrices, of leaves and of panels; the second matrix fails at its last row."""
+    for letter in "sdcz":
+        a = np.broadcast_to(4 * np.eye(n, dtype=DTYPES[letter].name), (3, n, n)).copy()
+        a[1, -1, -1] = -1
+        singular = np.where(a == -1, 0, a)
+        for name, array in (("potrf", a), ("potri", singular), ("trtri", singular), ("getrf", singular)):
+            for _ in range(2):  # checked, then repeated
+                info = getattr(lapack, name)(library.put(array))[-1]
+                assert tuple(info.shape) == (3,) and library.get(info).dtype == np.int32
+                np.testing.assert_array_equal(library.get(info), [0, n, 0], err_msg=f"{letter} {name}")
+            one = getattr(lapack, name)(library.put(array[1]))[-1]
+            assert tuple(one.shape) == () and int(library.get(one)) == n

@@ -28,7 +28,7 @@ def random(letter, *shape, seed=0):
 def factor(letter, a, **options):
     """The factors of a CuPy array, on the host."""
     lu, piv, info = getattr(lapack, f"{letter}getrf")(a, **options)
-    return lu.get(), np.asarray(piv), np.asarray(info)
+    return lu.get(), cupy.asnumpy(piv), cupy.asnumpy(info)
 
 
 SHAPES = [(1, 1), (5, 5), (64, 64), (65, 65), (100, 37), (37, 100), (257, 257), (512, 512), (513, 40),
@@ -78,7 +78,7 @@ def test_in_place_between_fences(letter, order):
     a = random(letter, 700, 90)
     placed = Placed(a.copy(), order, aligned=False)
     _, piv, _ = getattr(lapack, f"{letter}getrf")(placed.array, overwrite_a=1)
-    check_factors(a, placed.fetch().copy(), np.asarray(piv))
+    check_factors(a, placed.fetch().copy(), cupy.asnumpy(piv))
     assert placed.unharmed()
 
 
@@ -139,11 +139,11 @@ def test_solutions(letter, n, columns, trans):
     lu, piv, _ = getattr(lapack, f"{letter}getrf")(cupy.asarray(a))
     op = (a, a.T, a.conj().T)[trans]
     scale = 3 * n * np.finfo(a.dtype).eps * np.sqrt(8)
-    for pivots in (piv, np.asarray(piv), cupy.asarray(piv), cupy.asarray(piv).astype(np.int64)):
+    for pivots in (piv, cupy.asnumpy(piv), cupy.asarray(piv), cupy.asarray(piv).astype(np.int64)):
         x, _ = getattr(lapack, f"{letter}getrs")(lu, pivots, cupy.array(b, order="FC"[trans % 2]), trans)
         x = x.get()
         lower, upper = abs(np.tril(lu.get(), -1)) + np.eye(n), abs(np.triu(lu.get()))
-        size = (lower @ upper)[np.argsort(moved(np.asarray(piv), n))]
+        size = (lower @ upper)[np.argsort(moved(cupy.asnumpy(piv), n))]
         size = (size if trans == 0 else size.T) @ abs(x)
         assert (abs(op @ x - b) <= scale * size + 1e-30).all()
 
@@ -158,8 +158,8 @@ def test_small_matrices(letter, n, columns, count, order):
     a, b = random(letter, count, n, n), random(letter, count, n, columns, seed=3)
     matrices = cupy.asarray(a) if order == "C" else cupy.asarray(a.swapaxes(1, 2).copy()).swapaxes(1, 2)
     lu, piv, info = getattr(lapack, f"{letter}getrf")(matrices)
-    pivots, factors = np.asarray(piv), lu.get()
-    assert not np.asarray(info).any()
+    pivots, factors = cupy.asnumpy(piv), lu.get()
+    assert not cupy.asnumpy(info).any()
     for z in {0, count // 2, count - 1}:
         check_factors(a[z], factors[z], pivots[z])
     for trans, op in enumerate((a, a.swapaxes(1, 2), a.conj().swapaxes(1, 2))):
@@ -216,7 +216,7 @@ def test_gesv_of_a_batch(letter):
     a, b = random(letter, 7, 50, 50) + 4 * np.eye(50), random(letter, 7, 50, 3)
     a = a.astype(b.dtype)
     _, _, x, info = getattr(lapack, f"{letter}gesv")(cupy.asarray(a), cupy.asarray(b))
-    assert not np.asarray(info).any()
+    assert not cupy.asnumpy(info).any()
     np.testing.assert_allclose(a @ x.get(), b, atol=1e-3 if letter in "sc" else 1e-11)
 
 
@@ -226,13 +226,13 @@ def test_right_hand_sides_of_singular_systems_stay(letter, n, columns):
     a, b = random(letter, 3, n, n), random(letter, 3, n, columns)
     a[1, :, 2] = 0
     _, _, x, info = getattr(lapack, f"{letter}gesv")(cupy.asarray(a), cupy.asarray(b))
-    assert list(np.asarray(info)) == [0, 3, 0]
+    assert list(cupy.asnumpy(info)) == [0, 3, 0]
     np.testing.assert_array_equal(x.get()[1], b[1])
     definite = (a @ a.conj().swapaxes(1, 2) + n * np.eye(n)).astype(a.dtype)
     definite[1, 4, 4] = -5
     rhs = cupy.asarray(b)
     _, x, info = getattr(lapack, f"{letter}posv")(cupy.asarray(definite), rhs, 1, overwrite_b=1)
-    assert list(np.asarray(info)) == [0, 5, 0]
+    assert list(cupy.asnumpy(info)) == [0, 5, 0]
     np.testing.assert_array_equal(x.get()[1], b[1])
     assert abs(definite[0] @ x.get()[0] - b[0]).max() < 1e-2
 
@@ -271,4 +271,4 @@ def test_streams_side_by_side():
     cupy.cuda.Device().synchronize()
     for number, (lu, piv, _) in enumerate(actual):
         expected = alone[number % 8]
-        assert (lu == expected[0]).all() and np.array_equal(np.asarray(piv), np.asarray(expected[1]))
+        assert (lu == expected[0]).all() and np.array_equal(cupy.asnumpy(piv), np.asarray(expected[1]))

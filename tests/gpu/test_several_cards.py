@@ -108,7 +108,7 @@ def test_factors_of_arrays_on_a_card(order, overwrite):
     np.testing.assert_allclose(spd @ x.get(), np.eye(n), atol=1e-8)
     factors = np.tril(lu.get(), -1) + np.eye(n), np.triu(lu.get())
     rows = np.arange(n)
-    for row, other in enumerate(np.asarray(piv)):
+    for row, other in enumerate(cupy.asnumpy(piv)):
         rows[[row, other]] = rows[[other, row]]
     np.testing.assert_allclose(factors[0] @ factors[1], root[rows], atol=1e-9)
     if not overwrite:

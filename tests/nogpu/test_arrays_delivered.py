@@ -14,7 +14,6 @@ from fake_libraries import Array, CompactArray, DeviceArray, InterfaceArray, Old
 import pyblasgpu
 from pyblasgpu import blas, lapack, linalg
 from pyblasgpu.api.lapack.determinants import determinants, signs_and_logarithms
-from pyblasgpu.api.lapack.lu import with_pivots
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.frontend.arrays import keep_alive, libraries, protocols
 from pyblasgpu.types import DTYPES
@@ -127,12 +126,35 @@ def test_device_libraries(events, call, expected):
 def test_what_routines_of_linalg_leave_besides(events):
     """Signs, logarithms, determinants and pivots are of the library as well."""
     a, dtype = np.array([[1.0, 3], [2, 4]]), DTYPES["d"]
-    lu, piv, _ = with_pivots("lu_factor", DeviceArray(a), False, dtype)
-    results = (*signs_and_logarithms("slogdet", lu, piv, dtype), determinants("det", lu, piv, dtype), piv)
-    assert {type(each) for each in (*results, lu)} == {DeviceArray}
-    found = [each.host for each in results]
+    lu, piv, info = lapack.getrf(DeviceArray(a))
+    results = *signs_and_logarithms("slogdet", lu, piv, dtype), determinants("det", lu, piv, dtype)
+    assert {type(each) for each in (*results, lu, piv, info)} == {DeviceArray}
+    found = [each.host for each in (*results, piv, info)]
     np.testing.assert_allclose(found[:3], [-1, np.log(2), -2], 1e-12)
     np.testing.assert_array_equal(found[3], np.array([1, 1], np.int32), strict=True)
+    np.testing.assert_array_equal(found[4], np.array(0, np.int32), strict=True)
+
+
+LEAVES = {
+    "potrf": 2, "trtri": 2, "potri": 2, "getrf": 3, "sytrf": 3, "geqrf": 2, "gelqf": 2, "geqp3": 3,
+    "syevd": 3,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LEAVES)
+@pytest.mark.parametrize("kind", [DeviceArray, fake_device.Array, Array])
+def test_numbers_that_routines_leave(events, kind, name):
+    """Info, pivots and factors of reflectors are dense arrays of the library, integers of int32."""
+    a = A @ A.T
+    for given in (a, a.astype(complex), np.stack([a, 2 * a]).astype(complex)):
+        for _ in range(2):  # checked, then repeated
+            results = getattr(lapack, name)(kind(given.copy()))[: LEAVES[name]]
+            expected = getattr(lapack, name)(given.copy())[: LEAVES[name]]
+            for one, other in zip(results, expected, strict=True):
+                assert type(one) is kind and one.host.shape == np.shape(other)
+                kind_of = np.dtype(getattr(other, "dtype", np.int32))
+                assert one.host.dtype == kind_of or (kind_of.kind == "i" and one.host.dtype == np.int32)
+                assert kind_of.kind != "i" or one.host.flags.c_contiguous
 
 
 @pytest.mark.parametrize("stream", [None, 5])
@@ -198,7 +220,7 @@ def test_outputs_of_the_library_are_themselves(events):
 @pytest.mark.parametrize("kind", [CompactArray, RowsArray])
 @pytest.mark.parametrize("letter", "dD")
 def test_results_have_strides_that_the_library_imports(events, kind, letter):
-    """Pivots are the first bytes of elements, and SciPy's results column-major."""
+    """SciPy's results are column-major."""
     a = (A + np.eye(3, k=1)).astype(letter)
     factors, pivots = linalg.lu_factor(kind(a))
     expected, expected_pivots = scipy.linalg.lu_factor(a)

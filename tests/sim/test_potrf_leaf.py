@@ -40,7 +40,7 @@ def hermitian(lower: np.ndarray) -> np.ndarray:
 
 
 def factor(a, info, config, before=0, kernels=potrf_leaf, clean=0, source=None) -> None:
-    """Factor a batch, in place or from a `source`; `info` holds an int32 an element."""
+    """Factor a batch, in place or from a `source`; `info` holds an int32 a matrix."""
     batch, n, _ = a.shape
     steps = strides(a)
     run(
@@ -53,14 +53,9 @@ def factor(a, info, config, before=0, kernels=potrf_leaf, clean=0, source=None) 
     )
 
 
-def unknown(batch: int, dtype) -> np.ndarray:
+def unknown(batch: int) -> np.ndarray:
     """Infos before a call."""
-    return np.full(batch * dtype.itemsize // 4, -1, np.int32).view(dtype.name)
-
-
-def numbers(info: np.ndarray) -> list[int]:
-    """The infos, of which each is the first int32 of its element."""
-    return info.view(np.int32)[:: info.itemsize // 4].tolist()
+    return np.full(batch, -1, np.int32)
 
 
 def check(
@@ -72,10 +67,10 @@ def check(
     source, source_unharmed = fenced(hermitian(lower), order)
     # with zeros beyond the triangle from another matrix, else in place
     a, unharmed = fenced(np.full_like(source, np.nan), order) if clean else (source, source_unharmed)
-    info = unknown(batch, dtype)
+    info = unknown(batch)
     config = kernels.PotrfLeaf(letter, size, threads, blk)
     factor(a, info, config, kernels=kernels, clean=clean, source=source)
-    assert numbers(info) == [0] * batch
+    assert info.tolist() == [0] * batch
     rows, cols = np.tril_indices(n)
     bound = 40 * dtype.unit_roundoff * max(n, 4)
     assert abs(a[:, rows, cols] - lower[:, rows, cols]).max() < bound
@@ -113,9 +108,9 @@ def bad_pivot(letter="d", n=14, at=5, before=0, kernels=potrf_leaf, value=-1.0) 
     lower = factors(np.random.default_rng(at), 2, n, dtype)
     a = hermitian(lower)
     a[0, at, at] = value
-    info = unknown(2, dtype) if before == 0 else np.zeros(2, dtype.name)
+    info = unknown(2) if before == 0 else np.zeros(2, np.int32)
     factor(a, info, kernels.PotrfLeaf(letter, 16, 32, 8), before, kernels)
-    assert numbers(info) == [before + at + 1, 0]
+    assert info.tolist() == [before + at + 1, 0]
     rows, cols = np.tril_indices(n)
     kept = cols < at
     error = abs(a[0, rows[kept], cols[kept]] - lower[0, rows[kept], cols[kept]])
@@ -141,10 +136,9 @@ def earlier_pivot(kernels=potrf_leaf) -> None:
     """Where an earlier pivot was bad nothing changes; elsewhere the matrix is factored."""
     lower = factors(np.random.default_rng(1), 2, 9, DTYPES["d"])
     a = hermitian(lower)
-    before, info = a.copy(), np.zeros(2)
-    info.view(np.int32)[0] = 7
+    before, info = a.copy(), np.array([7, 0], np.int32)
     factor(a, info, kernels.PotrfLeaf("d", 16, 32, 8), 16, kernels)
-    assert numbers(info) == [7, 0]
+    assert info.tolist() == [7, 0]
     np.testing.assert_array_equal(a[0], before[0])
     np.testing.assert_allclose(np.tril(a[1]), lower[1], rtol=1e-13)
 
@@ -161,9 +155,9 @@ def extreme(letter="d", exponent=-1, kernels=potrf_leaf) -> None:
     a = np.full((1, 5, 5), NAN, dtype.name)
     a[0, range(5), range(5)] = size
     a[0, *np.tril_indices(5, -1)] = 0
-    info = np.zeros(1, dtype.name)
+    info = np.zeros(1, np.int32)
     factor(a, info, kernels.PotrfLeaf(letter, 16, 32, 8), kernels=kernels)
-    assert numbers(info) == [0]
+    assert info.tolist() == [0]
     np.testing.assert_allclose(np.diagonal(a[0]), np.sqrt(a.dtype.type(size)), rtol=4 * dtype.unit_roundoff)
 
 
@@ -176,9 +170,9 @@ def test_tiny_and_huge_pivots(letter, exponent):
 def special(place: str, letter="d", n=14, kernels=potrf_leaf) -> None:
     """NaN and Inf: info and factor of LAPACK's divisions by the roots of the pivots."""
     a = special_pivots.matrix(place, letter, n)
-    result, info = np.array(a[None]), unknown(1, DTYPES[letter])
+    result, info = np.array(a[None]), unknown(1)
     factor(result, info, kernels.PotrfLeaf(letter, 16, 32, 8), kernels=kernels)
-    special_pivots.check(result[0], numbers(info)[0], a)
+    special_pivots.check(result[0], info.tolist()[0], a)
 
 
 @pytest.mark.parametrize("place, letter", list(product(special_pivots.PLACES, DTYPES)))
@@ -189,9 +183,9 @@ def test_special_values(place, letter):
 
 @pytest.mark.parametrize("letter, value", list(product(DTYPES, (float("inf"), NAN, 0.0))))
 def test_order_one(letter, value):
-    a, info = np.full((1, 1, 1), value, DTYPES[letter].name), unknown(1, DTYPES[letter])
+    a, info = np.full((1, 1, 1), value, DTYPES[letter].name), unknown(1)
     factor(a, info, PotrfLeaf(letter, 16, 32, 8))
-    assert numbers(info) == [int(not value > 0)]
+    assert info.tolist() == [int(not value > 0)]
     if value > 0:
         np.testing.assert_array_equal(a, value)
 
@@ -245,9 +239,9 @@ def wide_tiles(letter="d", kernels=potrf_leaf) -> None:
     dtype = DTYPES[letter]
     lower = factors(np.random.default_rng(6), 1, 45, dtype)
     lower[:, np.tri(45, k=-9, dtype=bool)] /= 4
-    a, info = hermitian(lower), unknown(1, dtype)
+    a, info = hermitian(lower), unknown(1)
     factor(a, info, kernels.PotrfLeaf(letter, 48, 64, 16), kernels=kernels)
-    assert numbers(info) == [0]
+    assert info.tolist() == [0]
     np.testing.assert_allclose(np.tril(a[0]), lower[0], rtol=0, atol=1000 * dtype.unit_roundoff)
 
 

@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from ...arguments import Array, Flag, Stream
-from ...frontend.arrays.device_integers import DeviceIntegers
 from ...frontend.arrays.layouts import is_same
 from ...frontend.arrays.streams import contexts
 from ...frontend.calls.call_cache import ON_DEVICE
 from ...frontend.calls.factor_call import FactorCall
-from ...frontend.calls.factor_replay import ONE, left_behind, new_integers, plan_integers
+from ...frontend.calls.factor_replay import ONE, plan_numbers
 from ...frontend.calls.kept_lists import KeptLists, keep, repeated
 from ...frontend.calls.ragged import (
     are,
@@ -63,7 +62,7 @@ def potrf_grouped(
     -------
     c : list of array, shape (n, n) each
         The entries of `out`, with zeros in the other triangle.
-    info : array of int32, or `DeviceIntegers`
+    info : array of int32
         A number for each matrix: 0, or the number, from 1, of the first pivot that is not positive. Then the
         columns of L, rows of U, before it are right, and the rest of the triangle is not.
 
@@ -96,7 +95,7 @@ def potrf_grouped(
 
 def _quick_factors(
     name: str, a: Sequence[Any], out: Sequence[Any] | None, lower: Sequence[Any], stream: Any
-) -> tuple[list[Any], DeviceIntegers] | None:
+) -> tuple[list[Any], Any] | None:
     """Check all arrays of a device at once and run; None, nothing done, where careful checks are needed."""
     facts, count = facts_of((*a, *(out or ()))), len(a)
     key, done = repeated(name, facts, [lower], out, stream)
@@ -144,17 +143,18 @@ class _Factors:
     ):
         self._matrices = tuple(each.transposed(~is_lower) for each in matrices)
         self._library, self._dtype, self._device = library, dtype, device
-        self._plan = plan_integers((len(is_lower),), (ONE,), dtype)
+        self._plan = plan_numbers((len(is_lower),), (ONE,), dtype)
         self._prepared: Any = None
 
     @property
     def is_movable(self) -> bool:
         return bool(self._prepared.is_movable)
 
-    def run(self, pointers: np.ndarray, stream: int) -> DeviceIntegers:
+    def run(self, pointers: np.ndarray, stream: int) -> Any:
         """Enqueue the factors with the arrays of the call at `pointers`; return info of each."""
         library, dtype, device = self._library, self._dtype, self._device
-        (layout,) = layouts = new_integers(library, self._plan, dtype, device, stream)
+        info = self._plan.new(library, device, stream)
+        (layout,) = self._plan.layouts(library, info, device, stream)
         pointers = np.append(pointers, layout.pointer)
         if self._prepared is None:
             a, c = self._matrices
@@ -162,10 +162,8 @@ class _Factors:
             c = c.numbered(len(a.rows))
             self._prepared = triangles.PreparedFactors(a.numbered(0), c, pointers, dtype, device)
         self._prepared.run(pointers, stream)
-        info: DeviceIntegers
-        (info,) = left_behind(layouts, self._plan, stream)
-        library.hold([layout.owner], stream)
-        return info
+        library.hold(info, stream)
+        return info[0]
 
 
 def _factors(

@@ -178,7 +178,7 @@ def run_by_row(
         The start of the output.
     inputs : tuple of array
         Inputs that are read, of `Call.inputs`.
-    info : int or integers, optional
+    info : int or array of int32, optional
         The output stays as it is where this is not 0.
     extents, names : tuple
         See `TiledRoutine`; of a routine that may run by tiles.
@@ -189,7 +189,7 @@ def run_by_row(
     cpu: Callable[..., None] = partial(routine.on_arrays(flags, call.dtype), ())
     launches = routine.on_operands(flags, call.dtype)
     if info is not None:
-        options["input_integers"] = info_integers(info), *options.get("input_integers", ())
+        options["input_integers"] = info_integers(call, info), *options.get("input_integers", ())
         cpu, launches = _solved_where(cpu), _unless_failed(routine, flags, call.dtype)
     ops = (flags.get(matrix.op, Trans.NO) for matrix in routine.inputs)
     if routine.tasks:

@@ -41,7 +41,7 @@ def _make_potrf(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
             The factor L of ``a = L L^H``, or U of ``a = U^H U``; column-major unless it is `a`. Where a pivot
             is not positive, the columns of L, rows of U, before it are right, and the rest of the triangle is
             not.
-        info : int, array of int32, or `DeviceIntegers`
+        info : int, or array of int32
             0, or the number, from 1, of the first pivot that is not positive.
 
         See Also
@@ -85,7 +85,7 @@ def _make_potri(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         -------
         inv_a : array, shape (n, n) or (..., n, n)
             One triangle of the inverse; the other one is that of `c`. Column-major unless it is `c`.
-        info : int, array of int32, or `DeviceIntegers`
+        info : int, or array of int32
             0, or the number, from 1, of the first zero on the diagonal; then the other result is what was
             passed.
 
@@ -190,7 +190,7 @@ def _make_posv(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
             The Cholesky factor in one triangle, as of `potrf`; the other one is that of `a`.
         x : array
             The solution, shaped as `b`; column-major unless it is `b`. Where `info` is not 0 it is `b`.
-        info : int, array of int32, or `DeviceIntegers`
+        info : int, or array of int32
             0, or the number, from 1, of the first pivot that is not positive.
 
         See Also

@@ -7,8 +7,8 @@ from ..docstrings import Shared
 __all__ = ["HOST_QR", "HOST_SPECTRA", "LAPACK", "LDL", "QR", "SPECTRA"]
 
 LAPACK = Shared("""
-    A stack has pivots and one `info` a matrix. For device arrays they stay on the device until they are read,
-    as by ``int(info)`` or ``info > 0``.
+    A stack has pivots and one `info` a matrix. Of NumPy's matrices `info` is an int. Else both are arrays of
+    int32 of the library of the arguments, on their device: only a read waits, as ``int(info)``.
 
     Parameters
     ----------
@@ -16,7 +16,7 @@ LAPACK = Shared("""
         The Cholesky factor, of `potrf`, in one triangle.
     lu : array, shape (n, n) or (..., n, n)
         The factors, as `getrf` leaves them.
-    piv : array of int, shape (n,) or (..., n), or `DeviceIntegers`
+    piv : array of int, shape (n,) or (..., n)
         The pivots, counted from 0. Those in host memory are checked; on a device int32 and int64 are taken,
         and have to be rows of the matrix.
     b : array, shape (n,), (n, k) or (..., n, k)
@@ -38,7 +38,7 @@ LAPACK = Shared("""
     -------
     lu : array, shape (n, n) or (..., n, n)
         The factors, as `getrf` leaves them.
-    piv : array of int32, shape (n,) or (..., n), or `DeviceIntegers`
+    piv : array of int32, shape (n,) or (..., n)
         Row i was interchanged with row ``piv[i]``, counted from 0.
 
     Raises
@@ -59,13 +59,13 @@ LDL = Shared(
     ----------
     lwork : int, optional
         Accepted where it is at least n, and not needed: the workspace is the library's.
-    ipiv : array of int, shape (n,) or (..., n), or `DeviceIntegers`
+    ipiv : array of int, shape (n,) or (..., n)
         The pivots, as `sytrf` leaves them, counted from 1. Those in host memory are checked; on a device
         int32 and int64 are taken, and have to be rows of the matrix.
 
     Returns
     -------
-    ipiv : array of int32, shape (n,) or (..., n), or `DeviceIntegers`
+    ipiv : array of int32, shape (n,) or (..., n)
         Row and column i were interchanged with row and column ``ipiv[i]``, both counted from 1. A block of
         order two has ``-p`` in both its rows: its second one, or of an upper triangle its first one, was
         interchanged with p.

@@ -10,6 +10,7 @@ import numpy as np
 from ...arguments import Array, Flag
 from ...cpu.scipy.stacks import over_stacks
 from ...frontend.arrays.any_array import common_library
+from ...frontend.arrays.libraries import integers_of_library
 from ...types import Dtype, Trans
 from ..blas.arrays import common_dtype_of
 from ..processor import on_processor
@@ -53,8 +54,4 @@ class HostStacks:
         return [self.delivered(each) for each in results]
 
     def delivered(self, result: Any) -> Any:
-        if isinstance(result, int):
-            return result
-        if result.dtype.kind == "i":
-            return result.astype(np.int32)
-        return self._library.deliver(result, self._like, None)
+        return integers_of_library(self._library, result, self._like)

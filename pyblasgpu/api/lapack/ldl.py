@@ -9,7 +9,7 @@ from ...arguments import Array, Flag
 from ...frontend.calls.factor_replay import ONE, Factors, call_key, replay_factor
 from ...frontend.calls.lazy_routines import routine_module
 from ...routine_table import ROUTINES
-from ...types import DTYPES, INT32, Dtype, Uplo
+from ...types import DTYPES, Dtype, Uplo
 from ..blas.arrays import common_dtype_of, shaped_like
 from ..blas.functions import functions_of
 from ..blas.vectors import whole
@@ -63,8 +63,8 @@ def _make_sytrf(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         ldu : array, shape (n, n) or (..., n, n)
             D, and L or U without its diagonal of ones, in one triangle; the other one is that of `a`.
             Column-major unless it is `a`.
-        ipiv : array of int32, shape (n,) or (..., n), or `DeviceIntegers`
-        info : int, array of int32, or `DeviceIntegers`
+        ipiv : array of int32, shape (n,) or (..., n)
+        info : int, or array of int32
             0, or the number, from 1, of the first block of D that is zero: D is singular then.
 
         See Also
@@ -190,10 +190,10 @@ def _make_sysv(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
         -------
         udut : array, shape (n, n) or (..., n, n)
             The factors, as of `sytrf`.
-        ipiv : array of int32, shape (n,) or (..., n), or `DeviceIntegers`
+        ipiv : array of int32, shape (n,) or (..., n)
         x : array, shape of `b`
             The solution, column-major unless it is `b`. Where D is singular, and `info` not 0, it is `b`.
-        info : int, array of int32, or `DeviceIntegers`
+        info : int, or array of int32
             0, or the number, from 1, of the first block of D that is zero.
 
         See Also
@@ -271,7 +271,7 @@ def _make_sytri(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         -------
         inv_a : array, shape (n, n) or (..., n, n)
             One triangle of the inverse; the other one is that of `a`. Column-major unless it is `a`.
-        info : int, array of int32, or `DeviceIntegers`
+        info : int, or array of int32
             0, or the number, from 1, of the first block of D that is zero; then the other result is what was
             passed.
 
@@ -315,11 +315,8 @@ def matrices_on_device(
     def launches(_: tuple[Any, ...], operands: Any) -> Any:
         return routine_module("lapack.ldl").launch_list(*operands, uplo, hermitian)
 
-    counts, integers = (Factors(2 * n, INT32), Factors(n * n)), (pivots_of(call, ipiv, n, "ipiv"),)
-    rows, d = (
-        call.library.deliver(each, call.arrays[0], call.stream)
-        for each in call.run_on_arrays(launches, (), source, counts, integers, None)
-    )
+    counts, integers = (2 * n, Factors(n * n)), (pivots_of(call, ipiv, n, "ipiv"),)
+    rows, d = call.run_on_arrays(launches, (), source, counts, integers, None)
     return call.delivered(), d, rows
 
 

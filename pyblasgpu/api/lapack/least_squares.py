@@ -53,7 +53,7 @@ def _make_gels(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
         x : array, shape of `b`
             The solution in the first rows, as many as op(a) has columns. The rows below hold what the sums of
             squared residuals are made of.
-        info : int, array of int32, or `DeviceIntegers`
+        info : int, or array of int32
             0, or the number, from 1, of the first diagonal element of the triangular factor that is zero. No
             solution is computed then. SciPy's LAPACK solves with a host matrix of zeros, whose `info` is 0.
 

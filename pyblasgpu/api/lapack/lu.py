@@ -9,10 +9,9 @@ from ...arguments import Array, Flag
 from ...frontend.arrays.layouts import Layout
 from ...frontend.calls.engine_call import options_by_tiles
 from ...frontend.calls.engine_lu import factor_by_columns
-from ...frontend.calls.factor_replay import ONE, Factors, call_key, replay_factor
+from ...frontend.calls.factor_replay import ONE, call_key, replay_factor
 from ...frontend.calls.pivots import checked_pivots
-from ...routine_table import ROUTINES
-from ...types import INT32, Dtype, Trans
+from ...types import Dtype, Trans
 from ..blas.arrays import common_dtype_of, shaped_like
 from ..blas.functions import functions_of
 from ..blas.vectors import whole
@@ -27,7 +26,7 @@ from .call import (
     run_by_row,
 )
 
-__all__ = ["FUNCTIONS", "pivots_of", "with_pivots"]
+__all__ = ["FUNCTIONS", "pivots_of"]
 
 
 def _make_getrf(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
@@ -43,8 +42,8 @@ def _make_getrf(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         -------
         lu : array, shape (m, n) or (..., m, n)
             U, and below its diagonal L without its diagonal of ones; column-major unless it is `a`.
-        piv : array of int32, shape (min(m, n),) or (..., min(m, n)), or `DeviceIntegers`
-        info : int, array of int32, or `DeviceIntegers`
+        piv : array of int32, shape (min(m, n),) or (..., min(m, n))
+        info : int, or array of int32
             0, or the number, from 1, of the first pivot that is zero: U is singular then.
 
         See Also
@@ -88,22 +87,6 @@ def _factor(name: str, dtype: Dtype | None, a: Array, overwrite_a: Flag) -> tupl
         return factors, piv, info
     factors, piv, info = run_by_row(call, "getrf", {}, source, counts=counts, key=key)
     return factors, piv, info
-
-
-def with_pivots(name: str, a: Array, overwrite_a: bool, dtype: Dtype) -> tuple[Array, Array, Any] | None:
-    """Return factors of device matrices, pivots as an array of int32 of their library, and info.
-
-    None, and nothing done, where several cards may serve, or there is nothing to factor.
-    """
-    if 0 in a.shape:
-        return None
-    call, source = factor_call(name, dtype, {}, "a", a, overwrite_a)
-    if options_by_tiles(call, (), "getrf") is not None:
-        return None
-    counts = Factors(min(a.shape[-2:]), INT32), ONE
-    launches = ROUTINES["getrf"].on_operands({}, dtype)
-    piv, info = call.run_on_arrays(launches, (), source, counts, (), call_key("getrf", INT32.letter))
-    return call.delivered(), call.library.deliver(piv, call.arrays[0], call.stream), info
 
 
 def _make_getrs(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
@@ -194,7 +177,7 @@ def _make_getri(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         -------
         inv_a : array, shape (n, n) or (..., n, n)
             The inverse, column-major unless it is `lu`. Where U is singular, it is `lu`.
-        info : int, array of int32, or `DeviceIntegers`
+        info : int, or array of int32
             0, or the number, from 1, of the first pivot that is zero: U is singular then.
 
         See Also
@@ -245,10 +228,10 @@ def _make_gesv(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
         Returns
         -------
         lu : array, shape (n, n) or (..., n, n)
-        piv : array of int32, shape (n,) or (..., n), or `DeviceIntegers`
+        piv : array of int32, shape (n,) or (..., n)
         x : array, shape of `b`
             The solution, column-major unless it is `b`. Where U is singular, and `info` not 0, it is `b`.
-        info : int, array of int32, or `DeviceIntegers`
+        info : int, or array of int32
             0, or the number, from 1, of the first pivot that is zero: U is singular then.
 
         See Also
@@ -298,7 +281,7 @@ def _make_laswp(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         ----------
         a : array, shape (m, n) or (..., m, n)
             The matrix, or a stack.
-        piv : array of int, shape (k,) or (..., k), or `DeviceIntegers`
+        piv : array of int, shape (k,) or (..., k)
             Row i and row ``piv[off + k1 + (i - k1) abs(inc)]`` are interchanged, counted from 0. Those in
             host memory are checked; on a device int32 and int64 are taken, and have to be rows of the matrix.
         k1, k2 : int, optional

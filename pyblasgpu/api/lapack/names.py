@@ -6,8 +6,9 @@ arrays are cast to the routine's dtype. Beyond SciPy, stacks of matrices of shap
 the functions without a prefix take the dtype from the arrays. Small matrices of a stack on a device keep
 the order of the argument, by rows or by columns.
 
-`info`, and pivots, of device arrays stay on the device, as `DeviceIntegers`: only a read synchronizes. Device
-arrays run on their library's current stream, and ``PYBLASGPU_BACKEND`` sends host arrays.
+`info`, and pivots, are arrays of int32 of the library of the arguments, on their device; `info` of one of
+NumPy's matrices is an int. Only a read synchronizes. Device arrays run on their library's current stream, and
+``PYBLASGPU_BACKEND`` sends host arrays.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...arguments import Array
-from ...frontend.arrays.device_integers import DeviceIntegers
 from ...routine_table import ROUTINES
 from ..blas.names import find_best_blas_type
 from . import (
@@ -55,7 +55,7 @@ FUNCTIONS = {
     **singular.FUNCTIONS,
 }
 globals().update(FUNCTIONS)
-__all__ = ["DeviceIntegers", "get_lapack_funcs", *FUNCTIONS]
+__all__ = ["get_lapack_funcs", *FUNCTIONS]
 
 
 def get_lapack_funcs(

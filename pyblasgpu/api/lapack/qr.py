@@ -81,7 +81,7 @@ def _make_geqp3(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         qr : array, shape (m, n) or (..., m, n)
             R and the vectors of the reflectors, as of `geqrf`. The diagonal of R does not increase in
             modulus.
-        jpvt : array of int32, shape (n,) or (..., n), or `DeviceIntegers`
+        jpvt : array of int32, shape (n,) or (..., n)
             The columns of `a` in their order, counted from 1.
         tau : array, shape (min(m, n),) or (..., min(m, n))
             The factors of the reflectors.

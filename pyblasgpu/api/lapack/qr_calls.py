@@ -46,7 +46,7 @@ def factors_of(
         call, source = factor_call(name, dtype, {}, "a", matrix, overwrite_a)
         work = _workspace(call, lwork, n, cpu.workspace_of_geqrf, m, n)
         factors, tau = _run(call, stem, {}, source, (), lwork, (Factors(min(m, n)),), key)
-        return shaped_like(factors, a), _array(call, tau), work, 0
+        return shaped_like(factors, a), tau, work, 0
 
 
 def pivoted_factors_of(
@@ -61,9 +61,9 @@ def pivoted_factors_of(
         if lwork != -1 and not min(m, n):  # whose columns stay
             order = np.broadcast_to(np.arange(1, n + 1, dtype=np.int32), (*call.out.shape[:-2], n))
             columns, tau = call.integers_of([order.copy(), _zeros(call, counts[1])], counts)
-            return shaped_like(call.delivered(), a), columns, _array(call, tau), work, 0
+            return shaped_like(call.delivered(), a), columns, tau, work, 0
         factors, columns, tau = _run(call, stem, {}, source, (), lwork, counts, key)
-        return shaped_like(factors, a), columns, _array(call, tau), work, 0
+        return shaped_like(factors, a), columns, tau, work, 0
 
 
 def orthogonal_of(
@@ -181,11 +181,6 @@ def of_device(dtype: Dtype | None, least: int) -> np.ndarray[Any, Any]:
 def _placed(name: str, dtype: Dtype | None, *arrays: Array) -> AbstractContextManager[None]:
     """The context of a call, which SciPy's LAPACK computes if matrices in host memory are small."""
     return small_on_processor(dtype or common_dtype_of(name, arrays), *arrays)
-
-
-def _array(call: FactorCall, tau: Any) -> Any:
-    """The factors of reflectors as the caller gets them."""
-    return call.library.deliver(tau, call.arrays[0], call.stream)
 
 
 def _run(

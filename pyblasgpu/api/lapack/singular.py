@@ -57,10 +57,9 @@ def svd_on_device(
         raise NotImplementedError(routine.refusal(name, what, wanted, device, vectors))
     call, source = factor_call(name, dtype, {}, "a", matrix, 0)
     counts = _counts(m, n, wanted, full, vectors)
-    _, info, *found = run_by_row(
+    _, info, s, u, vh = run_by_row(
         call, "gesdd", {"vectors": vectors}, source, counts=counts, key=call_key(name, "gesdd", full, vectors)
     )
-    s, u, vh = (call.library.deliver(each, call.arrays[0], call.stream) for each in found)
     return _shaped(matrix, u, vh, full, vectors, s, info)
 
 

@@ -31,7 +31,7 @@ def _make_trtri(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         -------
         inv_c : array, shape (n, n) or (..., n, n)
             The inverse in its triangle; the rest is that of `c`. Column-major unless it is `c`.
-        info : int, array of int32, or `DeviceIntegers`
+        info : int, or array of int32
             0, or the number, from 1, of the first zero on the diagonal; then the other result is what was
             passed.
 
@@ -141,7 +141,7 @@ def _make_trtrs(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         -------
         x : array
             The solution, shaped as `b`; column-major unless it is `b`.
-        info : int, array of int32, or `DeviceIntegers`
+        info : int, or array of int32
             0, or the number, from 1, of the first zero on the diagonal; then the other result is what was
             passed.
 

@@ -22,9 +22,7 @@ from ...frontend.arrays.any_array import (
     numpy_dtype,
     stored_dtype,
 )
-from ...frontend.arrays.device_integers import DeviceIntegers
 from ...frontend.arrays.layouts import broadcasts_to
-from ...frontend.arrays.libraries import module
 from ...frontend.arrays.streams import contexts
 from ...frontend.calls.call import Call
 from ...frontend.calls.factor_chain import Recording
@@ -186,19 +184,6 @@ class Arrays(NamedTuple):
         if not self.library.host or returns_rows(name) or result.swapaxes(-1, -2).flags.c_contiguous:
             return result
         return result.swapaxes(-1, -2).copy().swapaxes(-1, -2)
-
-    def integers(self, values: Any) -> Any:
-        """Integers that a factorization left, as an array of the library."""
-        if self.library.host or not isinstance(values, DeviceIntegers):
-            return values
-        try:
-            return self.xp.asarray(values, **self.placement)  # by the CUDA array interface
-        except (BufferError, RuntimeError, TypeError, ValueError):
-            pass  # as JAX, of strides; or there is no such interface
-        try:
-            return self.library.deliver(module("cupy").asarray(values), self.like, None)
-        except ImportError:
-            return self.from_host(values.numpy())
 
     def cast(self, array: Any) -> Any:
         """`array` in the dtype of the computation."""

@@ -10,7 +10,6 @@ from numpy.linalg import LinAlgError
 
 from ...arguments import enabled
 from ...cpu.scipy.values import is_finite
-from ...frontend.arrays.device_integers import DeviceIntegers
 from .arrays import Arrays
 
 __all__ = [
@@ -45,7 +44,7 @@ def _are_finite(arrays: Arrays, array: Any) -> bool:
 
 def host_values(values: Any) -> np.ndarray[Any, np.dtype[Any]]:
     """Values, as integers that a factorization left, as a NumPy array; device arrays are waited for."""
-    if isinstance(values, (int, np.ndarray, np.generic, DeviceIntegers)):
+    if isinstance(values, (int, np.ndarray, np.generic)):
         return np.asarray(values)
     get = getattr(values, "get", None)  # CuPy's
     return np.asarray(get() if callable(get) else values.cpu() if hasattr(values, "cpu") else values)

@@ -13,7 +13,6 @@ from ...frontend.arrays.any_array import can_be_output
 from ...frontend.calls.factor_chain import repeat_chain
 from ...types import Trans
 from ..lapack import names as lapack
-from ..lapack.lu import with_pivots
 from .arrays import Arrays, taken
 from .checks import check_values, host_values, solved
 from .docs import documented
@@ -79,14 +78,9 @@ def lu_factor(a: Array, overwrite_a: Flag = False, check_finite: Flag = None) ->
         checked = check_values(arrays, check_finite, name, matrix)
         if len(matrix.shape) < 2:
             raise ValueError(f"{name}: a has shape {tuple(matrix.shape)}; a matrix, or a stack, is needed")
-        on_device = (
-            None if arrays.library.host else with_pivots(name, arrays.cast(matrix), overwrite, arrays.dtype)
-        )
-        factors, pivots, info = on_device or _factored(arrays, matrix, overwrite)
+        factors, pivots, info = _factored(arrays, matrix, overwrite)
         if checked or arrays.library.host:
             _warn_of_zero_pivots(arrays, info)
-        if on_device is None:
-            pivots = arrays.integers(pivots)
         factors, pivots = arrays.returned(factors), arrays.returned(pivots)
         arrays.kept(factors, pivots)
         return factors, pivots

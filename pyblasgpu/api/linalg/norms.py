@@ -248,7 +248,7 @@ def cond(x: Array, p: str | float | None = None) -> Any:
             found = _matrix_norm(name, arrays, matrix, p, False) * _matrix_norm(
                 name, arrays, inverse, p, False
             )
-            found = xp.where(xp.asarray(arrays.integers(info)) != 0, inf, found)
+            found = xp.where(xp.asarray(info) != 0, inf, found)
         had_nan = xp.any(xp.isnan(matrix), axis=(-2, -1))
         return arrays.returned(xp.where(xp.isnan(found) & ~had_nan, inf, found))
 

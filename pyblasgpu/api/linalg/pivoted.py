@@ -40,7 +40,7 @@ def by_pivots(arrays: Arrays, a: Any, b: Any, cond: float | None) -> tuple[Any, 
     triangles = host_values(factors[..., :least, :least])
     ranks = np.array([_rank(triangles[index], relative) for index in np.ndindex(*batch)], np.int64)
     y, _, _ = lapack.ormqr("L", "C", factors[..., :least], tau, b)
-    places = np.argsort(host_values(arrays.integers(columns)), axis=-1)
+    places = np.argsort(host_values(columns), axis=-1)
     if len(set(ranks.tolist())) > 1:
         solutions = [
             _solution(arrays, factors[index], y[index], int(rank), places[index])

@@ -163,7 +163,7 @@ def _repeated(done: Repeated, a: Any) -> list[Any]:
 
 def _from_zero(arrays: Arrays, columns: Any) -> Any:
     """The numbers of columns, which LAPACK counts from 1."""
-    return arrays.integers(columns) - 1
+    return columns - 1
 
 
 def _upper(arrays: Arrays, factors: Any) -> Any:

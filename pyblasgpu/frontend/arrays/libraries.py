@@ -25,6 +25,7 @@ __all__ = [
     "NoArrayError",
     "count_write",
     "cupy_stream",
+    "integers_of_library",
     "module",
     "numba_cuda",
     "reachable",
@@ -301,3 +302,14 @@ def reachable(array: Any, read: Callable[[], Any]) -> Any:
 
 
 NUMPY, CUPY = Library(), _CuPy()
+
+
+def integers_of_library(library: Library, numbers: Any, like: Any) -> Any:
+    """Return what a routine left in host memory as an array of the library of `like`, integers as int32.
+
+    NumPy's info of one matrix is an int.
+    """
+    if isinstance(numbers, int):
+        return numbers if library is NUMPY else library.deliver(np.array(numbers, np.int32), like, None)
+    integers = numbers.dtype.kind == "i" and numbers.dtype != np.int32
+    return library.deliver(numbers.astype(np.int32) if integers else numbers, like, None)

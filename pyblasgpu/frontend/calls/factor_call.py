@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from importlib import import_module
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from ...types import INT32
 from ..arrays.layouts import Layout, strides_by_rows
+from ..arrays.libraries import integers_of_library
 from ..arrays.streams import contexts
 from ..engine_options import EngineOptions
 from ..handle import watched
@@ -22,9 +22,7 @@ from .factor_replay import (
     Factors,
     Step,
     keep_factor,
-    left_behind,
-    new_integers,
-    plan_integers,
+    plan_numbers,
     steps,
 )
 from .lazy_routines import enqueue
@@ -63,9 +61,8 @@ class FactorCall(Call):
             ``cpu(*integers, *arrays, out)`` computes with NumPy arrays; integers are int32 arrays of shape
             (..., count, 1), which it fills, and then `input_integers`.
         prepare : callable
-            ``prepare((1,), operands)`` gives the launch list for `Operand` views: the integers, one a matrix
-            or a column of them, in the first four bytes of each element; the inputs, transpositions applied;
-            the output.
+            ``prepare((1,), operands)`` gives the launch list for `Operand` views: the integers, int32, one a
+            matrix or a column of them; the inputs, transpositions applied; the output.
         inputs : tuple of (array, Trans)
             Inputs that are read, of `Call.inputs`.
         source : array
@@ -90,7 +87,7 @@ class FactorCall(Call):
         Returns
         -------
         tuple
-            The output, then integers: of host arrays an int or a NumPy array, else `DeviceIntegers`.
+            The output, then integers, see `left`.
         """
         arrays = [array for array, _ in inputs]
         options = None if tiled is None else options_by_tiles(self, arrays, routine)
@@ -108,10 +105,11 @@ class FactorCall(Call):
         if self.library.host:
             self.note_write()
             results = self._run_host(cpu, prepare, inputs, source, counts, input_integers, by_columns)
-            integers = [plain_integers(array, count) for array, count in zip(results, counts, strict=True)]
+            plain = [plain_integers(array, count) for array, count in zip(results, counts, strict=True)]
+            numbers = self.left(plain)
         else:
-            integers = self.run_on_arrays(prepare, inputs, source, counts, input_integers, key)
-        return self.delivered(), *integers
+            numbers = self.run_on_arrays(prepare, inputs, source, counts, input_integers, key)
+        return self.delivered(), *numbers
 
     def _run_by_tiles(
         self, options: EngineOptions, tiled: TiledRoutine | None, arrays: list[Any], source: Any
@@ -124,24 +122,29 @@ class FactorCall(Call):
         return 0
 
     def integers_of(self, values: list[Any], counts: tuple[int, ...]) -> list[Any]:
-        """Integers that are known: of device arrays in the memory of their device."""
+        """Numbers that are known, as arrays of the caller's library; see `left`."""
         if self.library.host:
-            return values
+            return self.left(values)
         device, stream = self.out.device, self.stream
-        plan = plan_integers(self.out.shape[:-2], counts, self.dtype)
-        layouts = new_integers(self.library, plan, self.dtype, device, stream)
+        plan = plan_numbers(self.out.shape[:-2], counts, self.dtype)
+        arrays = plan.new(self.library, device, stream)
         memory = import_module("...gpu.memory", __package__)
         with contexts().current_context(device):
-            for layout, numbers, count in zip(layouts, values, counts, strict=True):
-                elements = np.zeros(prod(layout.shape), self.dtype.name)
-                if isinstance(count, Factors):
-                    elements[:] = np.ravel(numbers)
-                else:
-                    elements.view(np.int32)[:: self.dtype.itemsize // 4] = np.ravel(numbers)
+            for layout, numbers in zip(
+                plan.layouts(self.library, arrays, device, stream), values, strict=True
+            ):
+                elements = np.ascontiguousarray(numbers, layout.dtype.name)
                 if elements.size:
                     memory.to_device(layout.pointer, elements, stream)
-        self.library.hold([layout.owner for layout in layouts if layout.owner is not None], stream)
-        return left_behind(layouts, plan, stream)
+        return self.left(arrays)
+
+    def left(self, numbers: list[Any]) -> list[Any]:
+        """Return numbers that a routine left as arrays of the caller's library; NumPy's info is an int."""
+        library = self.library
+        if library.host:
+            return [integers_of_library(library, each, self.arrays[0]) for each in numbers]
+        library.hold(numbers, self.stream)
+        return [library.deliver(each, self.arrays[0], self.stream) for each in numbers]
 
     def _dtype_of(self, count: int) -> str:
         """The dtype of numbers that the routine leaves in host memory."""
@@ -165,8 +168,9 @@ class FactorCall(Call):
         """
         self.note_write()
         out, stream = self.out, self.stream
-        plan = plan_integers(out.shape[:-2], counts, self.dtype)
-        layouts = new_integers(self.library, plan, self.dtype, out.device, stream)
+        plan = plan_numbers(out.shape[:-2], counts, self.dtype)
+        numbers = plan.new(self.library, out.device, stream)
+        layouts = plan.layouts(self.library, numbers, out.device, stream)
         operands = (*layouts, *input_integers, *(layout.op(trans) for layout, trans in inputs), out)
         kept = None
         if key is not None and 0 not in out.shape:
@@ -182,20 +186,19 @@ class FactorCall(Call):
             step = Step(kept, addresses, (whole, self.result))
         if recorded is not None:
             recorded.append(step)
-        owners = [layout.owner for layout in (*layouts, *input_integers) if layout.owner is not None]
+        owners = [layout.owner for layout in input_integers if layout.owner is not None]
         self.library.hold(owners, stream)
-        return left_behind(layouts, plan, stream)
+        return self.left(numbers)
 
     @on_device
     def integers_on_device(self, array: np.ndarray) -> Layout:
         """A copy of int32 integers on the device of the call."""
         dense, library = np.ascontiguousarray(array, np.int32), self.library
-        count = max(-(-dense.nbytes // self.dtype.itemsize), 1)
-        memory = library.empty((count, 1), self.dtype, self.out.device, self.stream)
-        layout = library.layout(memory, self.dtype, self.stream)
+        memory = library.empty(dense.shape, INT32, self.out.device, self.stream)
+        layout = library.layout(memory, INT32, self.stream)
         if dense.size:
             import_module("...gpu.memory", __package__).to_device(layout.pointer, dense, self.stream)
-        return layout._replace(shape=dense.shape, strides=strides_by_rows(dense.shape), dtype=INT32)
+        return layout._replace(shape=dense.shape, strides=strides_by_rows(dense.shape))
 
     def _run_host(
         self,
@@ -214,10 +217,6 @@ class FactorCall(Call):
             self.start_from(source)
             cpu(*integers, *input_integers, *[array for array, _ in inputs], out)
             return integers
-        elements = [
-            array if isinstance(count, Factors) else np.empty(array.shape, self.dtype.name)
-            for array, count in zip(integers, counts, strict=True)
-        ]
         cuda = partial(enqueue, prepare)
         run_staged(
             cuda,
@@ -228,14 +227,11 @@ class FactorCall(Call):
             (self.dtype, self.dtype),
             self.device,
             self.stream,
-            integers=tuple(elements),
+            integers=tuple(integers),
             input_integers=input_integers,
             by_columns=by_columns,
         )
-        return [
-            array if isinstance(count, Factors) else array.view(np.int32)[..., :1]
-            for array, count in zip(elements, counts, strict=True)
-        ]
+        return integers
 
 
 def plain_integers(array: np.ndarray, count: int) -> Any:

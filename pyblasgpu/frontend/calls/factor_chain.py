@@ -12,9 +12,9 @@ from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...types import INT32, Dtype
+from ...types import INT32
 from ..arrays.any_array import dtype_name, numpy_dtype, quick_library, stored_dtype
-from ..arrays.device_integers import DeviceIntegers, begin_read, end_read, read_integers
+from ..arrays.device_integers import begin_read, end_read, read_integers
 from ..arrays.layouts import Layout, are_clear, strides_by_rows
 from ..arrays.streams import contexts
 from ..engine_options import ambient_options
@@ -118,14 +118,6 @@ def keep_chain(flags: tuple[Any, ...], arrays: tuple[Any, ...], chain: Any) -> N
         keep((_CHAIN, flags, *map(type, flags), *description[0]), chain)
 
 
-class _Result(NamedTuple):
-    """The place of a result among the addresses; of integers their layout, and whether each is one number."""
-
-    place: int
-    layout: Layout | None = None
-    single: bool = False
-
-
 class _Info(NamedTuple):
     """Numbers that should be 0, and what is called with them where they are not.
 
@@ -136,14 +128,12 @@ class _Info(NamedTuple):
     place : int
         Their place among the addresses.
     numbers : int
-    dtype : Dtype
     raises : callable
     """
 
     left_by: int
     place: int
     numbers: int
-    dtype: Dtype
     raises: Callable[[Any], None]
 
 
@@ -159,7 +149,8 @@ class _Chain(NamedTuple):
     distances : tuple of int
         The begins of arrays in it, in bytes.
     outputs : tuple of NewOutput
-    results : tuple of _Result
+    results : tuple of int
+        The places of results among the addresses.
     written : tuple of int
         The places of arrays that are passed and overwritten.
     reaches : tuple of (int, int)
@@ -176,7 +167,7 @@ class _Chain(NamedTuple):
     memory: NewOutput
     distances: tuple[int, ...]
     outputs: tuple[NewOutput, ...]
-    results: tuple[_Result, ...]
+    results: tuple[int, ...]
     written: tuple[int, ...]
     reaches: tuple[tuple[int, int], ...]
     misaligned: int
@@ -220,19 +211,12 @@ class _Chain(NamedTuple):
                 call.run_fitting([addresses[place] for place in places], stream)
         else:
             self._run_checked(self.info, addresses, stream)
-        results = []
-        for place, layout, single in self.results:
-            if layout is None:
-                results.append(held[place])
-            else:
-                placed = layout._replace(pointer=addresses[place], owner=held[place])
-                results.append(DeviceIntegers(placed, single, stream))
-        return Repeated(results, self.with_them)
+        return Repeated([held[place] for place in self.results], self.with_them)
 
     def _run_checked(self, info: _Info, addresses: list[int], stream: int) -> None:
         """Enqueue all calls; read the numbers as soon as they are left."""
-        left_by, place, count, dtype, raises = info
-        numbers = addresses[place], count, dtype, self.device, stream
+        left_by, place, count, raises = info
+        numbers = addresses[place], count, self.device, stream
         before, after = self.calls[: left_by + 1], self.calls[left_by + 1 :]
         for call, places in before:
             call.run_fitting([addresses[place] for place in places], stream)
@@ -259,7 +243,7 @@ def _chain(
 ) -> _Chain | None:
     """Return the chain of these steps; None where something is read, or returned, that no step has left."""
     dtype = made_by[0].kept.new.dtype
-    layouts = [_layout(library, each) for each in results if not isinstance(each, DeviceIntegers)]
+    layouts = [_layout(library, each) for each in results]
     delivered = {each.pointer: each for each in layouts if each is not None}
     made = [each for step in made_by for each in _made(step)]
     apart = [each for each in made if each[0] not in delivered]
@@ -278,7 +262,7 @@ def _chain(
     outputs = [_new_output(delivered[pointer], dict(made)[pointer]) for pointer in new]
     calls = [_call(step, places) for step in made_by]
     found = [_result(library, arrays, each, places, written) for each in results]
-    infos = [_info(*each, places, made_by) for each in checks]
+    infos = [_info(library, *each, places, made_by) for each in checks]
     if None in outputs or None in calls or None in found or None in infos:
         return None
     units = [-(-max(nbytes, 1) // _ALIGN) * _ALIGN for _, nbytes in apart]
@@ -299,14 +283,13 @@ def _chain(
 def _made(step: Step) -> list[tuple[int, int]]:
     """The addresses of what a step makes, and how many bytes each has."""
     kept = step.kept
-    dtype, made = kept.new.dtype, [*zip(step.addresses, kept.integers.sizes(kept.new.dtype), strict=False)]
+    dtype, made = kept.new.dtype, [*zip(step.addresses, kept.numbers.sizes, strict=False)]
     return [*made, (step.addresses[-1], prod(kept.new.shape) * dtype.itemsize)] if kept.copies else made
 
 
 def _results_of(step: Step) -> list[int]:
-    """The addresses of the arrays that a step leaves: its output and `Factors`."""
-    factors = zip(step.addresses, step.kept.integers.factors, strict=False)
-    return [*(address for address, own in factors if own is not None), step.addresses[-1]]
+    """The addresses of the arrays that a step leaves."""
+    return [*step.addresses[: len(step.kept.numbers.shapes)], step.addresses[-1]]
 
 
 def _call(step: Step, places: dict[int, int]) -> tuple[CachedCall, tuple[int, ...]] | None:
@@ -337,14 +320,8 @@ def _new_output(layout: Layout, nbytes: int) -> NewOutput | None:
 
 def _result(
     library: Library, arrays: tuple[Any, ...], result: Any, places: dict[int, int], written: set[int]
-) -> _Result | None:
+) -> int | None:
     """The place of a result; None where no step has left it as it is."""
-    if isinstance(result, DeviceIntegers):
-        layout = result.layout
-        if layout.pointer not in places:
-            return None
-        single = len(result.shape) < len(layout.shape) - 1
-        return _Result(places[layout.pointer], layout._replace(owner=None), single)
     found = _layout(library, result)
     if found is None or found.pointer not in written or found.pointer not in places:
         return None  # as what the library made in between
@@ -353,22 +330,26 @@ def _result(
         described = [library.read((each,)) for each in (result, arrays[place])]
         if described[0] != described[1]:
             return None
-    return _Result(place)
+    return place
 
 
 def _info(
-    info: Any, raises: Callable[[Any], None], places: dict[int, int], made_by: list[Step]
+    library: Library,
+    info: Any,
+    raises: Callable[[Any], None],
+    places: dict[int, int],
+    made_by: list[Step],
 ) -> _Info | None:
     """Numbers to be read; None where they are no integers that a step has left."""
-    if not isinstance(info, DeviceIntegers):
+    layout = None if isinstance(info, int) else _layout(library, info)
+    if layout is None or layout.dtype is not INT32:
         return None
-    pointer = info.layout.pointer
     left_by = [
         number
         for number, step in enumerate(made_by)
-        if pointer in step.addresses[: len(step.kept.integers.shapes)]
+        if layout.pointer in step.addresses[: len(step.kept.numbers.shapes)]
     ]
-    return _Info(left_by[-1], places[pointer], info.size, info.layout.dtype, raises) if left_by else None
+    return _Info(left_by[-1], places[layout.pointer], prod(layout.shape), raises) if left_by else None
 
 
 def _reach(pointer: int, made_by: list[Step]) -> tuple[int, int]:

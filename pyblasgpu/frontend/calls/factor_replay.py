@@ -1,8 +1,8 @@
 """Checked calls of factorizations that are kept, to be repeated on device arrays of one layout.
 
-Only addresses are checked anew, as by `call_cache` for products. The integers that a routine leaves are new
-each time, and share one allocation. A new output is a copy of the array that is passed. What a function
-calls one after the other, `factor_chain` keeps as one.
+Only addresses are checked anew, as by `call_cache` for products. The numbers that a routine leaves, as info
+and pivots, are new arrays of the caller's library each time. A new output is a copy of the array that is
+passed. What a function calls one after the other, `factor_chain` keeps as one.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from ...operands import SECTOR
 from ...types import INDEX, INT32, Dtype
 from ..arrays.any_array import dtype_name, numpy_dtype, quick_library
-from ..arrays.device_integers import DeviceIntegers
 from ..arrays.layouts import Layout, batches, strides_by_rows
 from ..engine_options import ambient_options
 from .call_cache import CachedCall, NewOutput, find, keep
@@ -30,15 +28,13 @@ if TYPE_CHECKING:
 __all__ = [
     "ONE",
     "Factors",
-    "IntegersPlan",
     "KeptFactor",
+    "NumbersPlan",
     "Step",
     "call_key",
     "integers_layout",
     "keep_factor",
-    "left_behind",
-    "new_integers",
-    "plan_integers",
+    "plan_numbers",
     "replay_factor",
     "steps",
 ]
@@ -49,7 +45,7 @@ _INTEGERS = {np.dtype(np.int32): INT32, np.dtype(np.int64): INDEX}
 
 
 class Factors(int):
-    """A count of numbers, or `ONE`, that a routine leaves, an array of its own for all matrices.
+    """A count of numbers, or `ONE`, that a routine leaves, which are no integers.
 
     Parameters
     ----------
@@ -66,42 +62,56 @@ class Factors(int):
         return found
 
 
-class IntegersPlan(NamedTuple):
-    """The places of a call's integers in one allocation: shapes, strides and distances in elements.
+class NumbersPlan(NamedTuple):
+    """The arrays of the numbers that a call leaves, of one kind each, contiguous.
 
     Attributes
     ----------
-    shapes, strides : tuple of tuple of int
-    distances : tuple of int
-        From the start of the allocation; of `Factors`, which have their own, 0.
-    elements : int
-        The size of the allocation.
-    single : tuple of bool
-        Whether a matrix has one number.
-    factors : tuple of (Dtype or None)
-        The dtypes of `Factors`; None of integers.
+    shapes : tuple of tuple of int
+        Shapes of operands, (..., count, 1).
+    dtypes : tuple of Dtype
+    arrays : tuple of tuple of int
+        Shapes of the arrays, (..., count), or that of the batch where a matrix has one number.
     """
 
     shapes: tuple[tuple[int, ...], ...]
-    strides: tuple[tuple[int, ...], ...]
-    distances: tuple[int, ...]
-    elements: int
-    single: tuple[bool, ...]
-    factors: tuple[Dtype | None, ...]
+    dtypes: tuple[Dtype, ...]
+    arrays: tuple[tuple[int, ...], ...]
 
-    def sizes(self, dtype: Dtype) -> list[int]:
-        """The bytes of each kind, of a call of this dtype."""
+    @property
+    def sizes(self) -> list[int]:
+        """The bytes of each kind."""
+        return [prod(shape) * dtype.itemsize for shape, dtype in zip(self.shapes, self.dtypes, strict=True)]
+
+    def new(self, library: Library, device: int, stream: int) -> list[Any]:
+        """Return new arrays."""
         return [
-            prod(shape) * (own or dtype).itemsize
-            for shape, own in zip(self.shapes, self.factors, strict=True)
+            library.empty_here(shape, dtype, device, stream)
+            for shape, dtype in zip(self.arrays, self.dtypes, strict=True)
         ]
+
+    def layouts(self, library: Library, arrays: list[Any], device: int, stream: int) -> tuple[Layout, ...]:
+        """Return the layouts of such arrays, as operands."""
+        return tuple(
+            Layout(
+                library.layout(array, dtype, stream).pointer,
+                shape,
+                strides_by_rows(shape),
+                dtype,
+                device,
+                False,
+                True,
+                array,
+            )
+            for array, shape, dtype in zip(arrays, self.shapes, self.dtypes, strict=True)
+        )
 
 
 class KeptFactor(NamedTuple):
     """A checked call; where it `copies`, its output is `new`, and first a copy of the matrix before it."""
 
     call: CachedCall
-    integers: IntegersPlan
+    numbers: NumbersPlan
     copies: bool
     new: NewOutput
 
@@ -113,7 +123,7 @@ class Step(NamedTuple):
     ----------
     kept : KeptFactor
     addresses : list of int
-        Integers that it leaves, those that it reads, inputs, what is copied, and output.
+        Numbers that it leaves, integers that it reads, inputs, what is copied, and output.
     owners : tuple
         The owners of its memory.
     """
@@ -132,56 +142,13 @@ def call_key(name: str, *flags: Any) -> tuple[Any, ...]:
     return (name, *flags, *map(type, flags))
 
 
-def plan_integers(batch_shape: tuple[int, ...], counts: tuple[int, ...], dtype: Dtype) -> IntegersPlan:
-    """Plan memory for the `counts` of integers a matrix, an element each; each kind begins at a sector."""
-    unit = max(SECTOR // dtype.itemsize, 1)
-    shapes = tuple((*batch_shape, abs(count), 1) for count in counts)
-    strides = tuple(map(strides_by_rows, shapes))
-    factors = tuple((count.dtype or dtype) if isinstance(count, Factors) else None for count in counts)
-    sizes = [
-        0 if own else -(-max(prod(shape), 1) // unit) * unit
-        for shape, own in zip(shapes, factors, strict=True)
-    ]
-    distances = tuple(sum(sizes[:i]) for i in range(len(sizes)))
-    single = tuple(count == ONE for count in counts)
-    return IntegersPlan(shapes, strides, distances, sum(sizes), single, factors)
-
-
-def new_integers(
-    library: Library,
-    plan: IntegersPlan,
-    dtype: Dtype,
-    device: int,
-    stream: int,
-    address_of: Callable[[Any], int] | None = None,
-) -> tuple[Layout, ...]:
-    """New device memory as planned; `address_of` returns the address of an array, where that is known."""
-    if not plan.shapes:
-        return ()
-
-    def address(array: Any, kind: Dtype) -> int:
-        return library.layout(array, kind, stream).pointer if address_of is None else address_of(array)
-
-    layouts, memory, start = [], None, 0
-    if plan.elements:
-        memory = library.empty_here((plan.elements, 1), dtype, device, stream)
-        start = address(memory, dtype)
-    for shape, strides, distance, single, own in zip(*plan[:3], plan.single, plan.factors, strict=True):
-        if own is not None:
-            owner = library.empty_here(shape[: -2 if single else -1], own, device, stream)
-            pointer = address(owner, own)
-        else:
-            owner, pointer = memory, start + distance * dtype.itemsize
-        layouts.append(Layout(pointer, shape, strides, own or dtype, device, False, True, owner))
-    return tuple(layouts)
-
-
-def left_behind(layouts: tuple[Layout, ...], plan: IntegersPlan, stream: int) -> list[Any]:
-    """Return integers, and arrays of factors, as callers get them."""
-    return [
-        DeviceIntegers(layout, single, stream) if own is None else layout.owner
-        for layout, single, own in zip(layouts, plan.single, plan.factors, strict=True)
-    ]
+def plan_numbers(batch_shape: tuple[int, ...], counts: tuple[int, ...], dtype: Dtype) -> NumbersPlan:
+    """Plan the arrays of `counts` of numbers a matrix: int32, but for `Factors`, of a call of this dtype."""
+    return NumbersPlan(
+        tuple((*batch_shape, abs(count), 1) for count in counts),
+        tuple((count.dtype or dtype) if isinstance(count, Factors) else INT32 for count in counts),
+        tuple(batch_shape if count == ONE else (*batch_shape, abs(count)) for count in counts),
+    )
 
 
 def keep_factor(
@@ -191,7 +158,7 @@ def keep_factor(
     layouts: tuple[Layout, ...],
     source: Layout,
     prepare: Callable[..., Any],
-    plan: IntegersPlan,
+    plan: NumbersPlan,
     reads_source: bool = False,
 ) -> KeptFactor | None:
     """Keep a call on `arrays`, the last of them its output or what its output holds at first, under `key`.
@@ -202,7 +169,7 @@ def keep_factor(
     """
     library, out = quick_library(arrays[0]), layouts[-1]
     description = None if library is None else library.read(arrays)
-    if description is None:
+    if library is None or description is None:
         return None
     read = (*layouts[len(plan.shapes) + len(input_integers) : -1], source)
     if description[1] != [layout.pointer for layout in read]:
@@ -218,14 +185,15 @@ def keep_factor(
     *batch_shape, rows, cols = out.shape
     swapped = out.strides != strides_by_rows(out.shape)
     new_shape = (*batch_shape, cols, rows) if swapped else out.shape
-    facts = (*description[0], *map(_facts, input_integers))
+    facts = [*description[0]]
+    for layout in input_integers:
+        integers = library.read((layout.owner,))
+        if integers is None:
+            return None
+        facts += integers[0]
     kept = KeptFactor(call, plan, copies, NewOutput(new_shape, out.dtype, swapped))
     keep((key, not copies, *facts), kept)
     return kept
-
-
-def _facts(layout: Layout) -> tuple[Any, ...]:
-    return layout.shape, layout.strides, layout.dtype, layout.device
 
 
 def integers_layout(library: Library, integers: Any, stream: int | None = None) -> Layout | None:
@@ -237,20 +205,13 @@ def integers_layout(library: Library, integers: Any, stream: int | None = None) 
     return layout._replace(shape=(*layout.shape, 1), strides=(*layout.strides, 1))
 
 
-def _layout_beside(integers: Any, library: Library) -> Layout | None:
-    """Return the layout of an array of integers of this library, shape (..., count, 1); else None."""
-    if quick_library(integers) is not library or library.read((integers,)) is None:
-        return None
-    return integers_layout(library, integers)
-
-
 def replay_factor(
     key: tuple[Any, ...], arrays: tuple[Any, ...], overwrite: Any, input_integers: tuple[Any, ...] = ()
 ) -> tuple[Any, ...] | None:
-    """Repeat a call that is kept under `key`: its output, the last of `arrays` or new, and its integers.
+    """Repeat a call that is kept under `key`: its output, the last of `arrays` or new, and its numbers.
 
-    None where there is none, where several cards may serve, or where `input_integers` are neither left by a
-    routine nor an array of the others' library; then nothing was done.
+    None where there is none, where several cards may serve, or where `input_integers` are no arrays of the
+    others' library; then nothing was done.
     """
     if ambient_options() is not None:
         return None
@@ -259,12 +220,13 @@ def replay_factor(
     if library is None or description is None:
         return None
     facts, pointers = description
-    layouts: list[Layout] = []
+    given: list[int] = []
     for each in input_integers:
-        layout = each.layout if isinstance(each, DeviceIntegers) else _layout_beside(each, library)
-        if layout is not None:
-            layouts.append(layout)
-            facts.append(_facts(layout))
+        integers = library.read((each,)) if quick_library(each) is library else None
+        if integers is None:
+            return None
+        facts += integers[0]
+        given += integers[1]
     kept: KeptFactor | None = find((key, overwrite == 1, *facts))
     if kept is None or overwrite not in (0, 1):
         return None
@@ -274,14 +236,12 @@ def replay_factor(
         out = library.empty_here(new_shape, dtype, call.device, stream)
         pointers.append(library.pointer(out))
         out = library.swap(out) if swapped else out
-    integers = new_integers(library, plan, dtype, call.device, stream, library.pointer)
-    addresses = [layout.pointer for layout in (*integers, *layouts)] + pointers
+    numbers = plan.new(library, call.device, stream)
+    addresses = [*map(library.pointer, numbers), *given, *pointers]
     if not call.run(addresses, 1, 0, stream, checks_numbers=False):
         return None
-    if layouts:
-        library.hold([layout.owner for layout in layouts], stream)
     if (recorded := steps.get()) is not None:
-        recorded.append(Step(kept, addresses, (out, integers)))
+        recorded.append(Step(kept, addresses, (out, numbers)))
     if not copies and library.counts_writes:
         library.written(out)
-    return (out, *left_behind(integers, plan, stream)) if integers else (out,)
+    return out, *numbers

@@ -1,4 +1,4 @@
-"""Pivots that a caller passes: of NumPy, of the library of the other arrays, or as a routine left them."""
+"""Integers that a caller passes, as pivots: of NumPy, or of the library of the other arrays."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 
 from ...arguments import array_of_numbers
 from ..arrays.any_array import dtype_name, host_array, library_of, numpy_dtype
-from ..arrays.device_integers import DeviceIntegers
 from ..arrays.layouts import Layout, broadcasts_to
 from .factor_call import FactorCall
 from .factor_replay import integers_layout
@@ -29,12 +28,8 @@ def checked_pivots(call: FactorCall, piv: Any, rows: int, argument: str = "piv")
     ValueError
         When they are no rows, on another device, or a stack that does not fit.
     """
-    if isinstance(piv, DeviceIntegers) and call.library.host:
-        piv = piv.numpy()
     pivots: Layout | np.ndarray
-    if isinstance(piv, DeviceIntegers):
-        pivots = _on_this_device(call, piv.layout, argument)
-    elif isinstance(piv, (list, tuple, int)) or library_of(piv, call.name, argument).host:
+    if isinstance(piv, (list, tuple, int)) or library_of(piv, call.name, argument).host:
         array = _checked(call.name, _host_pivots(call.name, piv, argument), rows, argument)
         pivots = array if call.library.host else call.integers_on_device(array)
     else:
@@ -47,11 +42,12 @@ def checked_pivots(call: FactorCall, piv: Any, rows: int, argument: str = "piv")
     return pivots
 
 
-def info_integers(info: Any) -> Any:
+def info_integers(call: FactorCall, info: Any) -> Any:
     """The info that a factorisation returned, shape (..., 1, 1), as `FactorCall.run_factor` takes it."""
-    if isinstance(info, DeviceIntegers):
-        return info.layout
-    return np.asarray(info, np.int32)[..., None, None]
+    if call.library.host:
+        return np.asarray(info, np.int32)[..., None, None]
+    layout = _layout(call, info, "info")
+    return layout._replace(shape=(*layout.shape, 1), strides=(*layout.strides, 1))
 
 
 def _host_pivots(name: str, piv: Any, argument: str) -> np.ndarray:

@@ -50,7 +50,7 @@ def run_staged(
             target = staging.upload(dense)
         else:
             target = staging.upload_like(source, _columns_like(dense) if by_columns else dense)
-        extra = [staging.reserve(array)._replace(dtype=dtype_of(array.dtype)) for array in integers]
+        extra = [staging.reserve(array)._replace(dtype=_dtype_of(array)) for array in integers]
         read = [staging.upload(array)._replace(dtype=INT32) for array in input_integers]
         for operands in batches((*extra, *read, *layouts, target)):
             cuda(scalars, operands, stream)
@@ -81,6 +81,10 @@ def run_staged_in_place(
             staging.download(copy, layout)
             if copy is not array:
                 np.copyto(array, copy)
+
+
+def _dtype_of(numbers: np.ndarray) -> Dtype:
+    return INT32 if numbers.dtype == np.int32 else dtype_of(numbers.dtype)
 
 
 class _Staging:

@@ -79,7 +79,7 @@ def emit_potrf_leaf(
     """
 
     def integers(info: Operand, _: Operand, a: Operand) -> tuple[int, ...]:
-        return a.rows, before, int(clean), a.row_stride, a.col_stride, info.batch_stride, a.batch_stride
+        return a.rows, before, int(clean), a.row_stride, a.col_stride, words(info)[1], a.batch_stride
 
     launches.emit(potrf_leaf.source(config), 1, (info, a, a), integers, ())
 

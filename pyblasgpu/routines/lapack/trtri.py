@@ -22,6 +22,7 @@ from ..level3.diagonal_copies import emit_diagonal_blocks
 from ..level3.gemm import contiguous, emit_gemm
 from ..level3.trmm_by_levels import off_diagonal_blocks, strided_batch
 from .factor_steps import emit_readable, emit_unless_failed, leaf_config, real_dtype, with_alpha
+from .laswp import words
 
 __all__ = ["emit", "emit_inverse", "emit_lower", "emit_zero_diagonal", "launch_list"]
 
@@ -68,7 +69,7 @@ def emit_lower(launches: LaunchList, info: Operand, a: Operand, diag: Diag) -> N
 
     def integers(info: Operand, a: Operand) -> tuple[int, ...]:
         flags = int(diag is Diag.UNIT), tells
-        return a.rows, *flags, a.row_stride, a.col_stride, info.batch_stride, a.batch_stride
+        return a.rows, *flags, a.row_stride, a.col_stride, words(info)[1], a.batch_stride
 
     launches.emit(trtri_leaf.source(config), config.grid(n), (info, a), integers, ())
     for height, first, rows, count in off_diagonal_blocks(n, stop, a.batch):
@@ -125,6 +126,6 @@ def emit_zero_diagonal(launches: LaunchList, info: Operand, a: Operand, diag: Di
     rows, parts = 0 if diag is Diag.UNIT else a.rows, a.dtype.reals_per_element
 
     def integers(info: Operand, a: Operand) -> tuple[int, ...]:
-        return rows, parts, a.row_stride + a.col_stride, info.batch_stride, a.batch_stride
+        return rows, parts, a.row_stride + a.col_stride, words(info)[1], a.batch_stride
 
     launches.emit(zero_diagonal.source(config), 1, (info, a), integers, ())

@@ -26,7 +26,8 @@ __all__ = ["STEM", "PotrfLeaf", "source"]
 
 STEM = "potrf_leaf"
 PARAMETERS = parameters(
-    "pointer: info, source, a",
+    "int32 pointer: info",
+    "pointer: source, a",
     "int32: n, before, clean",
     "int64: a_rs, a_cs, stride_info, stride_a",
 )
@@ -88,13 +89,14 @@ def source(config: PotrfLeaf) -> KernelSource:
 
     Kernel parameters
     -----------------
-    info: pointer, info, an int32 in the first bytes of its element
+    info: int32 pointer, info
     source, a: pointer, A and its factor, which may replace it
     n: int32, order
     before: int32, the rows of the whole matrix before A
     clean: int32, whether the strict upper triangle becomes zero
     a_rs, a_cs: int64, row and column stride of A (elements)
-    stride_info, stride_a: int64, batch strides (elements)
+    stride_info: int64, batch stride of info (words)
+    stride_a: int64, batch stride (elements)
 
     Grid: x one block, z the batch.
 
@@ -140,7 +142,7 @@ def _build(config: PotrfLeaf):
     def potrf_leaf(info, source, a, n, before, clean, a_rs, a_cs, stride_info, stride_a):
         # (1) the matrix of this block, unless an earlier pivot of it was bad
         t, batch = cuda.threadIdx.x, int64(cuda.blockIdx.z)
-        first_of_a, info = batch * stride_a * REALS, offset(info, batch * stride_info * REALS)
+        first_of_a, info = batch * stride_a * REALS, offset(info, batch * stride_info)
         source, a = offset(source, first_of_a), offset(a, first_of_a)
         l = shared_pointer(cuda.shared.array(0, real, alignment=16))
         pivots = offset(l, PIVOTS)

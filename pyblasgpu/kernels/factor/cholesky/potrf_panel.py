@@ -26,7 +26,8 @@ __all__ = ["STEM", "PotrfPanel", "source"]
 
 STEM = "potrf_panel"
 PARAMETERS = parameters(
-    "pointer: info, a, flags",
+    "int32 pointer: info",
+    "pointer: a, flags",
     "int32: n, m, before",
     "int64: a_rs, a_cs",
 )
@@ -120,7 +121,8 @@ def source(config: PotrfPanel) -> KernelSource:
 
     Kernel parameters
     -----------------
-    info, a, flags: pointer, info, A, and the flags, one a block
+    info: int32 pointer, info
+    a, flags: pointer, A, and the flags, one a block
     n, m: int32, order, rows below
     before: int32, the rows of the whole matrix before A
     a_rs, a_cs: int64, row and column stride of A (elements)

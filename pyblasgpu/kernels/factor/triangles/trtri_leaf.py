@@ -30,7 +30,8 @@ __all__ = ["STEM", "TrtriLeaf", "source"]
 
 STEM = "trtri_leaf"
 PARAMETERS = parameters(
-    "pointer: info, a",
+    "int32 pointer: info",
+    "pointer: a",
     "int32: n, unit, writes_info",
     "int64: a_rs, a_cs, stride_info, stride_a",
 )
@@ -85,12 +86,14 @@ def source(config: TrtriLeaf) -> KernelSource:
 
     Kernel parameters
     -----------------
-    info, a: pointer, info and T; an info is an int32 in the first bytes of its element
+    info: int32 pointer, info
+    a: pointer, T
     n: int32, order
     unit: int32, whether the diagonal is one and not read
     writes_info: int32, whether info is written, of triangles of one block
     a_rs, a_cs: int64, row and column stride of T (elements)
-    stride_info, stride_a: int64, batch strides (elements)
+    stride_info: int64, batch stride of info (words)
+    stride_a: int64, batch stride (elements)
 
     Grid: x ``config.grid(n)``, z the batch.
 
@@ -169,7 +172,7 @@ def _build(config: TrtriLeaf):
         # (1) the triangle of this block, unless the whole one is known to be singular
         t, first, batch = cuda.threadIdx.x, int32(cuda.blockIdx.x * ORDER), int64(cuda.blockIdx.z)
         a = offset(a, (batch * stride_a + first * (a_rs + a_cs)) * REALS)
-        info, n = offset(info, batch * stride_info * REALS), int32(min(n - first, ORDER))
+        info, n = offset(info, batch * stride_info), int32(min(n - first, ORDER))
         tri = shared_pointer(cuda.shared.array(0, real, alignment=16))
         inverse, panel = offset(tri, INVERSE), offset(tri, PANEL)
         column = cuda.local.array(COLUMN, real)

@@ -17,7 +17,8 @@ __all__ = ["STEM", "ZeroDiagonal", "source"]
 
 STEM = "zero_diagonal"
 PARAMETERS = parameters(
-    "pointer: info, a",
+    "int32 pointer: info",
+    "pointer: a",
     "int32: n, reals",
     "int64: step, stride_info, stride_a",
 )
@@ -47,14 +48,15 @@ def source(config: ZeroDiagonal) -> KernelSource:
 
     Kernel parameters
     -----------------
-    info, a: pointer, info and A
+    info: int32 pointer, info
+    a: pointer, A
     n: int32, order
     reals: int32, reals of an element
     step: int64, stride along the diagonal (elements)
-    stride_info, stride_a: int64, batch strides (elements)
+    stride_info: int64, batch stride of info (words)
+    stride_a: int64, batch stride (elements)
 
-    Grid: x one block, z the batch. An info is an int32 in the first bytes of its element: 0, or the number,
-    from 1, of the first zero.
+    Grid: x one block, z the batch. An info becomes 0, or the number, from 1, of the first zero.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
@@ -67,7 +69,7 @@ def _build(config: ZeroDiagonal):
     def zero_diagonal(info, a, n, reals, step, stride_info, stride_a):
         # (1) the first zero that each thread meets
         t, batch = int32(cuda.threadIdx.x), int64(cuda.blockIdx.z)
-        a, info = offset(a, batch * stride_a * reals), offset(info, batch * stride_info * reals)
+        a, info = offset(a, batch * stride_a * reals), offset(info, batch * stride_info)
         firsts, value = cuda.shared.array(0, int32), cuda.local.array(2, real)
         first = int32(NONE)
         grid_dependency_wait()
