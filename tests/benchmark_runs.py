@@ -37,6 +37,7 @@ RUNS: tuple[tuple[str, str, dict[str, Any], str], ...] = (
     ("gemm_int8", "--seconds 500", INT8, "dgemm zgemm zgemm_parts shapes parts int8_errors configs mode"),
     ("tensor_level3", "--sizes 24", {}, "cases"),
     ("tensor_level3", "--sizes 24 --routines ctrmm ctrsm cgetrf csyrk csymm --columns 4", {}, "cases"),
+    ("hpl_mxp", "--sizes 24", {}, "systems"),
     ("lu", "--kinds squares,solves,batches,configs --letters sz", LU, "squares solves batches configs"),
     ("level1", "--sizes 64", LEVEL1, "results"),
     ("l1_size", "--sizes 4 8", {}, "results"),
