@@ -261,6 +261,7 @@ class Policy:
     )
     tensor_stop: float = _value("order", "of fused triangles below products on tensor cores")
     tensor_stop_min_elements: float = _value("elements of B", "below which that order is halved", _sms)
+    tensor_stop_of_double: float = _value("order", "of such triangles in double precision")
     tensor_potrf_min_order: ByDtype = _value(
         "order", "from which on Cholesky factors keep residues for tensor cores", _order, 64
     )

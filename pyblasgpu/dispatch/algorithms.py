@@ -77,9 +77,9 @@ def trsm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Devic
     if batch == 1 and rhs <= MAX_COLS and order > policy.trsv_min_order and runs(TRSV, device):
         return Algorithm(TRSV, _by_policy("trsv_min_order", device))
     if _has_tensor_products("trsm", dtype, order, rhs, batch, device):
-        is_large = order * rhs >= policy.tensor_stop_min_elements
-        stop = int(policy.tensor_stop) if is_large else int(policy.tensor_stop) // 2
-        return Algorithm(f"{TRSM_FUSED}_{stop}", IN_MODE)
+        is_large = dtype.real_size == 8 or order * rhs >= policy.tensor_stop_min_elements
+        stop = _tensor_stop(dtype, device)
+        return Algorithm(f"{TRSM_FUSED}_{stop if is_large else stop // 2}", IN_MODE)
     if batch == 1 and order > LEAF:
         points = nearest_points(order, rhs)
     else:
@@ -159,7 +159,14 @@ def _is_of_residues(dtype: Dtype, order: int, columns: int, device: Device) -> b
 
 def _is_on_tensor_cores(dtype: Dtype, batch: int, device: Device) -> bool:
     """Whether products of one matrix are requested on tensor cores, and can be made there."""
-    return batch == 1 and splits_singles(dtype) and runs("gemm_wgmma", device)
+    stem = "gemm_wgmma" if dtype.real_size == 4 else "gemm_int8"
+    return batch == 1 and overrides.method_of(None) == TENSOR and runs(stem, device)
+
+
+def _tensor_stop(dtype: Dtype, device: Device) -> int:
+    """The order of fused triangles below products on tensor cores, of residues with more terms."""
+    policy = policy_of(device)
+    return int(policy.tensor_stop if dtype.real_size == 4 else policy.tensor_stop_of_double)
 
 
 def trmm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) -> Algorithm:
@@ -168,7 +175,7 @@ def trmm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Devic
     if requested is not None:
         return Algorithm(requested, OVERRIDE)
     if _has_tensor_products("trmm", dtype, order, rhs, batch, device):
-        return Algorithm(TRMM_TENSOR if dtype.letter == "s" else trmm_recursion(device), IN_MODE)
+        return Algorithm(TRMM_TENSOR if dtype.letter == "s" else trmm_recursion(dtype, device), IN_MODE)
     if batch > 1:
         return Algorithm(TRMM_FUSED if order > LEAF else RECURSION, COMPUTED)
     policy = policy_of(device)
@@ -186,9 +193,9 @@ def _by_policy(name: str, device: Device) -> str:
     return f"{policy_origin(name, device)}, {name}"
 
 
-def trmm_recursion(device: Device) -> str:
+def trmm_recursion(dtype: Dtype, device: Device) -> str:
     """The algorithm of TRMM whose products are made on tensor cores, and its diagonal blocks by FMAs."""
-    return f"{TRMM_FUSED}_{int(policy_of(device).tensor_stop)}"
+    return f"{TRMM_FUSED}_{_tensor_stop(dtype, device)}"
 
 
 def syr2k_algorithm(fits: bool) -> Algorithm:

@@ -32,6 +32,7 @@ from pyblasgpu.dispatch.overrides import override, set_math_mode
 from pyblasgpu.gpu.device import known, stand_ins
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines.level3 import syr2k, trmm, trmm_fused, trsm
+from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.tuning.tuned_file_writer import save
 from pyblasgpu.types import DTYPES, Diag, Side, Uplo
 
@@ -178,6 +179,23 @@ def test_products_on_tensor_cores(filed, routine):
         with override(f"{routine}_algorithm", fused):
             assert run_of(routine, n, n) == fused
     assert run_of(routine, n, n) == fused
+
+
+@pytest.mark.parametrize("letter", "dz")
+@pytest.mark.parametrize("routine", ROUTINES)
+def test_triangles_in_double_precision_end_in_larger_ones(routine, letter):
+    """From the sizes on that the policy has, on devices with the kernels."""
+    sizes = {f"tensor_{routine}_min_{size}": {letter: 4096} for size in ("order", "rhs", "elements")}
+    choose = {"trsm": trsm_algorithm, "trmm": trmm_algorithm}[routine]
+
+    def chosen(order, device=H200):
+        return choose(DTYPES[letter], order, 4096, 1, device).name
+
+    with deciding_by(**sizes, tensor_stop_of_double=512):
+        before = chosen(4096)
+        with set_math_mode("tensor"):
+            assert chosen(4096) == f"{routine}_fused_512" != before
+            assert chosen(4095) == before and not chosen(4096, known("a100")).endswith("_512")
 
 
 def test_explain_tells_what_has_decided(filed, monkeypatch):

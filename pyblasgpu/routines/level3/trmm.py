@@ -77,7 +77,7 @@ def _emit_at_once(
             launches.choices.append(algorithm)
             trmm_tensor.emit(launches, product, diag)
             return None
-        algorithm = replace(algorithm, name=trmm_recursion(device))
+        algorithm = replace(algorithm, name=trmm_recursion(launches.dtype, device))
     if algorithm.name != TRMM_FUSED:
         return algorithm
     at_once: ModuleType = trmm_fused if b.batch == 1 else _stacks()
