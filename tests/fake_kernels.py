@@ -342,9 +342,11 @@ class FakeKernel:
         return read_part(t, Uplo.LOWER, Diag.UNIT if options & UNIT else Diag.NON_UNIT), b
 
     def trmm_leaf(self, grid, pointers, numbers, alpha):
-        t, b = self._leaf(grid, pointers, numbers)
-        for row in reversed(range(b.shape[1])):
-            b[:, row] = alpha * (t[:, row, None, : row + 1] @ b[:, : row + 1])[:, 0]
+        n, r, options, *steps, t_step, b_step, c_step = numbers
+        t, b = self._leaf(grid, pointers[:2], (n, r, options, *steps[:4], t_step, b_step))
+        c = self.view(pointers[2], n, r, *steps[4:], grid[2], c_step)
+        for row in reversed(range(n)):
+            c[:, row] = alpha * (t[:, row, None, : row + 1] @ b[:, : row + 1])[:, 0]
 
     def trsm_fma(self, grid, pointers, numbers, alpha):
         self._solve(*self._leaf(grid, pointers, numbers), alpha)

@@ -265,6 +265,26 @@ def test_levels_work_on_panels_of_columns(monkeypatch, side, uplo, order):
     assert kernels.sizes == [64 * 70 * 8]
 
 
+@pytest.mark.parametrize("order, batch", [("CF", 1), ("FC", 1), ("CC", 3)])
+@pytest.mark.parametrize("side, uplo", list(product(Side, Uplo)))
+def test_levels_into_another_matrix_copy_nothing(monkeypatch, side, uplo, order, batch):
+    """Of whatever order, where B and the result have the one or the other order in memory."""
+    kernels, dtype = fake_kernels.install(monkeypatch), DTYPES["z"]
+    monkeypatch.setattr(trmm_by_levels, "LARGEST", 32)
+    shape, rng = (70, 15) if side is Side.LEFT else (15, 70), np.random.default_rng(7)
+    case = TriangularCase(dtype, *shape, side, uplo, alpha=2)
+    t, x = triangle(rng, case, batch_shape=(batch,)), integers(rng, (batch, *shape), dtype)
+    b, out = (
+        np.array(each, order=which) for each, which in zip((x, np.full_like(x, np.nan)), order, strict=True)
+    )
+    operands = [fake_kernels.operand(each, dtype) for each in (t, b, out)]
+    with override("trmm", 8):
+        launches = launch_list_of("trmm")(2, *operands, side=side, uplo=uplo, diag=Diag.NON_UNIT)
+        launches.run([each.pointer for each in operands], 2, stream=0)
+    np.testing.assert_array_equal(out, exact_triangular(case, t, x))
+    assert np.array_equal(b, x) and "copy_scaled" not in [name for name, _, _ in kernels.launches]
+
+
 @pytest.mark.parametrize("uplo", Uplo)
 def test_beyond_the_largest_the_recursion_leads_to_levels(monkeypatch, uplo):
     monkeypatch.setattr(trmm_by_levels, "LARGEST", 32)

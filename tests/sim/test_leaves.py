@@ -31,9 +31,9 @@ def small(family, letter: str, stages: int = 2, slices: int = 1, depth: int = 4)
 
 
 def launch(kernels, config, t, b, variant, alpha, batch=1, out=None):
-    """In place, or a small triangle into `out`."""
+    """In place, or into `out`."""
     n, r = b.shape[-2:]
-    arrays = (t, b, b if out is None else out) if isinstance(config, TrsmSmall) else (t, b)
+    arrays = t, b, b if out is None else out
     steps = [strides(each) for each in arrays]
     matrix_steps = [step for each in steps for step in each[-2:]]
     lead = [each[0] if each[2:] else 0 for each in steps]
@@ -112,9 +112,10 @@ def test_small_triangles_of_every_order(letter, n, r):
         check("small", letter, n, r, conj=letter in "cz", t_by_rows=n % 2 == 0, batch=2, config=fitting)
 
 
+@pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("letter", DTYPES)
-def test_small_triangles_into_another_matrix(letter):
-    check("small", letter, 21, 40, conj=letter in "cz", batch=2, apart=True)
+def test_into_another_matrix(family, letter):
+    check(family, letter, 21, 40 if family == "small" else 9, conj=letter in "cz", batch=2, apart=True)
 
 
 @pytest.mark.parametrize("letter", DTYPES)

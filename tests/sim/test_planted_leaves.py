@@ -43,7 +43,7 @@ DEFECTS = [
     # order and arithmetic
     ("trmm.leaf", "int64(blocks - 1 - step)", "int64(step)", leaf("trmm")),
     ("trmm.leaf", "== diagonal:", "== diagonal + 1:", leaf("trmm", unit=True)),
-    ("trmm.leaf", "store(b, at, alpha * acc[x], ok)", "store(b, at, acc[x], ok)", leaf("trmm")),
+    ("trmm.leaf", "store(c, at, alpha * acc[x], ok)", "store(c, at, acc[x], ok)", leaf("trmm")),
     # the leaves whose warps own columns of B
     ("trsm.body", "g, q, unit)\n                sync_warp()", "g, q, unit)", trsm_mma()),
     ("trsm.body", "panels, int32(odd * PANEL)", "panels, 0", trsm_mma()),

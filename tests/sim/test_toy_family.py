@@ -16,10 +16,11 @@ from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.errors import require
 from pyblasgpu.gpu.backend import cuda, ptx
+from pyblasgpu.gpu.build.compile import KernelSource
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.common.options import UNIT, options_of
-from pyblasgpu.kernels.common.triangle_panel import panel_source
 from pyblasgpu.kernels.registry import FAMILIES, Axes, Family, register
+from pyblasgpu.kernels.trmm.leaf import PARAMETERS
 from pyblasgpu.testing.reference import fenced, integers
 from pyblasgpu.types import DTYPES
 
@@ -68,14 +69,17 @@ class ToyLeaf:
 
 
 def source(config, conj=False, t_by_rows=False):
-    return panel_source(config, {}, build)
+    return KernelSource.of(config, PARAMETERS, lambda: build(config))
 
 
 def build(config):
     DIM, real = config.DIM, ptx.REALS[config.dtype_facts.real]
     read, store = ptx.load_global(1, False), ptx.store_global_vector(1)
 
-    def toy_leaf(t, b, n, cols, options, t_rs, t_cs, b_rs, b_cs, stride_t, stride_b, alpha, alpha_i):
+    def toy_leaf(
+        t, b, c, n, cols, options, t_rs, t_cs, b_rs, b_cs, c_rs, c_cs, stride_t, stride_b, stride_c, alpha,
+        alpha_i,
+    ):  # fmt: skip
         unit = options & UNIT != 0
         col = cuda.blockIdx.x * DIM + cuda.threadIdx.x
         x, y, total = cuda.local.array(1, real), cuda.local.array(1, real), cuda.local.array(1, real)
@@ -90,7 +94,7 @@ def build(config):
                 read(y, 0, b, k * b_rs + col * b_cs, col < cols)
                 total[0] += x[0] * y[0]
             total[0] *= alpha
-            store(b, i * b_rs + col * b_cs, total, 0, col < cols)
+            store(c, i * c_rs + col * c_cs, total, 0, col < cols)
 
     return toy_leaf
 
@@ -134,8 +138,8 @@ def test_it_multiplies(toy, letter, unit):
     run(
         kernel,
         config.grid(70),
-        (t, b),
-        (21, 70, options_of(unit=unit), *strides(t), *strides(b), 0, 0),
+        (t, b, b),
+        (21, 70, options_of(unit=unit), *strides(t), *strides(b), *strides(b), 0, 0, 0),
         (2.0,),
     )
     assert np.array_equal(b, 2 * meant @ x) and unharmed()

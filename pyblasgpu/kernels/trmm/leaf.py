@@ -1,9 +1,9 @@
-"""``trmm_leaf``: B := alpha * T * B in place, T lower triangular (see `triangle`).
+"""``trmm_leaf``: C := alpha * T * B, T lower triangular, where C may be B (see `triangle_panel`).
 
 Block rows are computed from the last to the first, so that what is read to the left of the diagonal is still
-B's old content. The diagonal block is a k-tile like the others but for its masks: a product with what is
-above the diagonal is left out, not made with a zero, so that a NaN in B reaches only what depends on it.
-K-tiles of the next block row are on their way while the present one is multiplied.
+B's old content where C is B. The diagonal block is a k-tile like the others but for its masks: a product with
+what is above the diagonal is left out, not made with a zero, so that a NaN in B reaches only what depends on
+it. K-tiles of the next block row are on their way while the present one is multiplied.
 """
 
 from __future__ import annotations
@@ -15,17 +15,23 @@ from typing import ClassVar
 from ...gpu.backend import cuda, device_function, ptx
 from ...gpu.build.compile import KernelSource
 from ..common.options import UNIT
+from ..common.parameters import parameters
 from ..common.triangle_panel import (
     TrianglePanel,
     block_copier,
     k_tile_multiplier,
-    panel_source,
     slice_adder,
     step_multiplier,
     tile_visitor,
 )
 
 STEM = "trmm_leaf"
+PARAMETERS = parameters(
+    "pointer: tri, b, c",
+    "int32: n, r, options",
+    "int64: t_rs, t_cs, b_rs, b_cs, c_rs, c_cs, stride_t, stride_b, stride_c",
+    "real: alpha, alpha_i",
+)
 
 
 @dataclass(frozen=True)
@@ -46,10 +52,20 @@ class TrmmLeaf(TrianglePanel):
 
 
 def source(config: TrmmLeaf, conj: bool = False, t_by_rows: bool = False) -> KernelSource:
-    """The kernel of `config` for any T, or its conjugate; parameters and grid as in
-    `triangle_panel.panel_source`, whose option for conjugation it does not need.
+    """The kernel of `config` for any T, or its conjugate.
+
+    Kernel parameters
+    -----------------
+    tri, b, c: pointer, T, B and C
+    n, r: int32, order of T, columns of B
+    options: int32, whether the diagonal of T is one and not read (`options`)
+    t_rs, t_cs, b_rs, b_cs, c_rs, c_cs: int64, row and column stride of T, B, C (elements)
+    stride_t, stride_b, stride_c: int64, batch strides (elements)
+    alpha, alpha_i: real, parts of alpha
+
+    Grid: x ``config.grid(r)``, z the batch.
     """
-    return panel_source(config, {"conj": conj}, _build)
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config, conj), flags=(("conj", conj),))
 
 
 def plain_sources(config: TrmmLeaf) -> Iterator[KernelSource]:
@@ -100,16 +116,16 @@ def _diagonal_multiplier(config: TrmmLeaf, conj: bool):
 
 
 def _writer(config: TrmmLeaf):
-    """``visit`` of `tile_visitor`: alpha times the sum goes to B."""
+    """``visit`` of `tile_visitor`: alpha times the sum goes to C."""
     COMPLEX, store = config.dtype_facts.is_complex, ptx.store_global
 
     @device_function
-    def visit(b, at, acc, x, ok, alpha, alpha_i):
+    def visit(c, at, acc, x, ok, alpha, alpha_i):
         if COMPLEX:
-            store(b, at, alpha * acc[x] - alpha_i * acc[x + 1], ok)
-            store(b, at + 1, alpha * acc[x + 1] + alpha_i * acc[x], ok)
+            store(c, at, alpha * acc[x] - alpha_i * acc[x + 1], ok)
+            store(c, at + 1, alpha * acc[x + 1] + alpha_i * acc[x], ok)
         else:
-            store(b, at, alpha * acc[x], ok)
+            store(c, at, alpha * acc[x], ok)
 
     return visit
 
@@ -148,7 +164,10 @@ def _build(config: TrmmLeaf, conj: bool):
         is_last = k + BLK_K >= min(row0 + BLK_M, n)
         return row0 - BLK_M if is_last else row0, int64(0) if is_last else k + BLK_K
 
-    def trmm_leaf(tri, b, n, r, options, t_rs, t_cs, b_rs, b_cs, stride_t, stride_b, alpha, alpha_i):
+    def trmm_leaf(
+        tri, b, c, n, r, options, t_rs, t_cs, b_rs, b_cs, c_rs, c_cs, stride_t, stride_b, stride_c, alpha,
+        alpha_i,
+    ):  # fmt: skip
         # (1) the columns of this block, the coordinates of this thread
         t = cuda.threadIdx.x
         slice, thread = t // SLICE_THREADS, t % SLICE_THREADS
@@ -158,6 +177,7 @@ def _build(config: TrmmLeaf, conj: bool):
         first = 1 if unit else 0
         tri = offset(tri, batch * stride_t * REALS)
         b = offset(b, (batch * stride_b + col0 * b_cs) * REALS)
+        c = offset(c, (batch * stride_c + col0 * c_cs) * REALS)
         stages = shared_pointer(cuda.shared.array(0, real, alignment=16))
         my_t = slice * DEPTH * LD_T + tx * VEC_M * REALS
         my_x = X_TILE + slice * DEPTH * LD_X + ty * VEC_N * REALS
@@ -196,10 +216,10 @@ def _build(config: TrmmLeaf, conj: bool):
                 reading = reading + 1 if reading < STAGES - 1 else 0
                 writing = writing + 1 if writing < STAGES - 1 else 0
 
-            # (4) B[i] := alpha acc
+            # (4) C[i] := alpha acc
             add_slices(acc, offset(stages, SUMS), slice, thread)
             if slice == 0:
-                b_row = offset(b, row0 * b_rs * REALS)
-                write(0, tx, ty, acc, b_row, b_rs, b_cs, n - row0, cols, alpha, alpha_i)
+                c_row = offset(c, row0 * c_rs * REALS)
+                write(0, tx, ty, acc, c_row, c_rs, c_cs, n - row0, cols, alpha, alpha_i)
 
     return trmm_leaf

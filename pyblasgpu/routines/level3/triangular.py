@@ -39,6 +39,7 @@ __all__ = [
     "fused_operands",
     "triangular_launch_list",
     "leaf_emitter",
+    "leaf_integers",
     "leaf_orders",
     "lower_leaf",
     "on_left",
@@ -284,16 +285,17 @@ def tuned_leaf(launches: LaunchList, b: Operand, recurrence: Recurrence) -> tupl
 
 def leaf_emitter(
     launches: LaunchList, t: Operand, b: Operand, diag: Diag, config: Any
-) -> Callable[[Operand, Operand, Any], None]:
-    """``emit(t, b, alpha)``: one launch of the leaf `config`, for lower triangles in the layouts of T and B.
+) -> Callable[..., None]:
+    """``emit(t, b, alpha)``: one launch of the leaf `config`, for lower triangles in the layouts of T and B;
+    of TRMM also ``emit(t, b, alpha, c)``.
 
     Later ones have the same strides and batch, and are of no larger order than the leaf's.
     """
     kernel = family_of(config.STEM).source(config, conj=t.conj, t_by_rows=t.by_rows)
-    integers = partial(_integers, options_of(conj=t.conj, unit=diag is Diag.UNIT))
+    integers = partial(leaf_integers, options_of(conj=t.conj, unit=diag is Diag.UNIT))
 
-    def emit(t: Operand, b: Operand, alpha) -> None:
-        launches.emit(kernel, config.grid(b.cols), (t, b), integers, (alpha,))
+    def emit(t: Operand, b: Operand, alpha, *c: Operand) -> None:
+        launches.emit(kernel, config.grid(b.cols), (t, b, *c), integers, (alpha,))
 
     return emit
 
@@ -312,9 +314,11 @@ def _readable_copy(launches: LaunchList, operand: Operand) -> Operand:
     return operand if is_readable(operand) else emit_copy_to_workspace(launches, operand)
 
 
-def _integers(options: int, t: Operand, b: Operand) -> tuple:
-    strides = (t.row_stride, t.col_stride, b.row_stride, b.col_stride, t.batch_stride, b.batch_stride)
-    return b.rows, b.cols, options, *strides
+def leaf_integers(options: int, *operands: Operand) -> tuple:
+    """Integers of a leaf for T, B and others: extents of B, options, and strides."""
+    _, b, *_ = operands
+    strides = (step for each in operands for step in (each.row_stride, each.col_stride))
+    return b.rows, b.cols, options, *strides, *(each.batch_stride for each in operands)
 
 
 class FusedOperands(NamedTuple):

@@ -6,9 +6,11 @@ of which each is one launch, or in leaves.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from types import ModuleType
+from typing import Any
 
 from ...database import RECURSION, max_fused_order
 from ...dispatch.algorithms import TRMM_FUSED, TRMM_TENSOR, trmm_algorithm, trmm_recursion
@@ -16,6 +18,7 @@ from ...dispatch.overrides import Algorithm
 from ...gpu.device import current
 from ...operands import Operand
 from ...types import Diag, Side, Uplo
+from ..copies import is_readable, most_workspace
 from ..launch_list import ALPHA, LaunchList
 from . import trmm_by_levels, trmm_fused, trmm_tensor
 from .triangular import (
@@ -26,6 +29,7 @@ from .triangular import (
     leaf_emitter,
     leaf_orders,
     lower_leaf,
+    on_left,
     triangular_launch_list,
     tuned_leaf,
 )
@@ -62,7 +66,18 @@ def emit_apart(
     launches: LaunchList, t: Operand, b: Operand, out: Operand, side: Side, uplo: Uplo, diag: Diag
 ) -> bool:
     """Emit the whole call into `out`; False, nothing emitted, where the product is one in place."""
-    return _emit_at_once(launches, t, b, out, side, uplo, diag) is None
+    algorithm = _emit_at_once(launches, t, b, out, side, uplo, diag)
+    if algorithm is None:
+        return True
+    if algorithm.name != RECURSION or not all(map(is_readable, (t, b, out))):
+        return False
+    system, target = (on_left(t, each, side, uplo).lower for each in (b, out))
+    launches.workspace_limit = launches.workspace_bytes + most_workspace(b)
+    launches.choices.append(algorithm)
+    config, stop = tuned_leaf(launches, system.b, _RECURRENCE)
+    leaf = leaf_emitter(launches, system.t, system.b, diag, config)
+    trmm_by_levels.emit_apart(launches, system.t, system.b, target.b, ALPHA, leaf, stop)
+    return True
 
 
 def _emit_at_once(
@@ -107,9 +122,15 @@ def _emit_recursion(launches: LaunchList, diag: Diag, algorithm: Algorithm, syst
     config, stop = tuned_leaf(launches, b, _RECURRENCE)
     leaf = leaf_emitter(launches, t, b, diag, config)
     if b.batch == 1:  # the blocks of a batch of triangles would be a batch of batches
-        leaf = trmm_by_levels.level_emitter(launches, b, leaf, stop)
+        emit = trmm_by_levels.level_emitter(launches, b, leaf, stop)
         stop = max(stop, trmm_by_levels.LARGEST)
-    emit_steps(launches, system, _RECURRENCE, stop, lower_leaf(leaf))
+    else:
+        emit = partial(_emit_in_its_place, leaf)
+    emit_steps(launches, system, _RECURRENCE, stop, lower_leaf(emit))
+
+
+def _emit_in_its_place(leaf: Callable[..., None], t: Operand, b: Operand, alpha: Any) -> None:
+    leaf(t, b, alpha, b)
 
 
 def _plan(launches: LaunchList, block: TriangularSystem) -> trmm_fused.FusedTrmm | None:

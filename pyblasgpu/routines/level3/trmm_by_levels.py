@@ -14,6 +14,7 @@ batch, and the products of each level another (T lower triangular, blocks of two
     [T31 T32 T33    ] [B3]      [B3 B4] += [T31 T32; T41 T42] [X1 X2]  one launch
     [T41 T42 T43 T44] [B4]      (X is the copy of B)
 
+A result in another matrix needs no copy, whatever the order.
 The copy is kept small: B is worked on in panels of columns, and beyond `LARGEST` rows the recursion in place
 (`triangular`) leads to triangles that are not larger. Rows that no whole block covers are launched apart.
 """
@@ -21,6 +22,7 @@ The copy is kept small: B is worked on in panels of columns, and beyond `LARGEST
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from ...operands import Operand
 from .. import copies
@@ -32,6 +34,7 @@ __all__ = [
     "LARGEST",
     "blocks",
     "diagonal",
+    "emit_apart",
     "level_emitter",
     "off_diagonal_blocks",
     "strided_batch",
@@ -95,6 +98,24 @@ def strided_batch(block: Operand, rows: int, cols: int, count: int) -> Operand:
     return block._replace(batch=count, batch_stride=step)
 
 
+def emit_apart(
+    launches: LaunchList, t: Operand, b: Operand, c: Operand, alpha: Any, leaf: Callable[..., None], stop: int
+) -> None:
+    """C := alpha T B for a lower triangle, or a batch, with leaves of `stop`; C is apart from B.
+
+    Parameters
+    ----------
+    leaf : callable
+        ``leaf(t, b, alpha, c)`` emits what is done to triangles of up to `stop` rows, or to a batch of them.
+    """
+    for first, rows, count in diagonal(b.rows, stop, b.batch):
+        t11 = strided_batch(t.block(first, first, rows, rows), stop, stop, count)
+        b1, c1 = (strided_batch(x.block(first, 0, rows, b.cols), stop, 0, count) for x in (b, c))
+        leaf(t11, b1, alpha, c1)
+    for block in off_diagonal_blocks(b.rows, stop, b.batch):
+        _emit_update(launches, t, b, c, block, alpha)
+
+
 def level_emitter(
     launches: LaunchList, b: Operand, leaf: Callable[..., None], stop: int
 ) -> Callable[..., None]:
@@ -105,25 +126,21 @@ def level_emitter(
     b : Operand
         One matrix, of the same strides and columns as later ones, and no fewer rows.
     leaf : callable
-        ``leaf(t, b, alpha)`` emits what is done to triangles of up to `stop` rows, or to a batch of them.
+        Leaf of `emit_apart`, where B and C may be one.
     """
-    if b.rows <= stop:
-        return leaf
     rows = min(b.rows, max(stop, LARGEST))
     cols = panel_columns(b, rows)
-    copied = _like(launches, b, rows, cols)
+    copied = _like(launches, b, rows, cols) if b.rows > stop else b
 
     def emit(t: Operand, b: Operand, alpha) -> None:
+        if b.rows <= stop:
+            leaf(t, b, alpha, b)
+            return
         for first in range(0, b.cols, cols):
             panel = b.block(0, first, b.rows, min(cols, b.cols - first))
             x = copied.block(rows - b.rows if b.row_stride < 0 else 0, 0, b.rows, panel.cols)
-            if b.rows > stop:
-                emit_copy(launches, 1.0, panel, x)
-            for begin, height, count in diagonal(b.rows, stop):
-                t11 = strided_batch(t.block(begin, begin, height, height), stop, stop, count)
-                leaf(t11, strided_batch(panel.block(begin, 0, height, panel.cols), stop, 0, count), alpha)
-            for block in off_diagonal_blocks(b.rows, stop):
-                _emit_update(launches, t, x, panel, block, alpha)
+            emit_copy(launches, 1.0, panel, x)
+            emit_apart(launches, t, x, panel, alpha, leaf, stop)
 
     return emit
 

@@ -30,6 +30,7 @@ from .triangular import (
     emit_in_place,
     emit_steps,
     leaf_emitter,
+    leaf_integers,
     lower_leaf,
     on_left,
     triangular_launch_list,
@@ -133,10 +134,5 @@ def _emit_small(
     """A leaf, by the Config that goes with its order; X is B by default."""
     fitting, target = config.specialize(b.rows, b.cols), b if x is None else x
     kernel = family_of(TRSM_SMALL).source(fitting, conj=t.conj, t_by_rows=t.by_rows)
-    options = options_of(conj=t.conj, unit=diag is Diag.UNIT)
-
-    def integers(*operands: Operand) -> tuple:
-        strides = (step for each in operands for step in (each.row_stride, each.col_stride))
-        return b.rows, b.cols, options, *strides, *(each.batch_stride for each in operands)
-
+    integers = partial(leaf_integers, options_of(conj=t.conj, unit=diag is Diag.UNIT))
     launches.emit(kernel, fitting.grid(b.cols), (t, b, target), integers, (alpha,))
