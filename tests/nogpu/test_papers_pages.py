@@ -57,6 +57,20 @@ def test_verdicts_are_counted_as_the_pages_have_them():
     )
 
 
+FILE = re.compile(r"`(?:python )?((?:tests|tuning|benchmarks|pyblasgpu)/[\w/]+\.py)")
+MODULE = re.compile(r"`python -m ([\w.]+)")
+OTHERS = re.compile(r"`pyblasgpu \w|\]\((?!http)|^the same|^the table above$")
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_each_row_names_a_test_a_script_or_a_page(path):
+    rows = re.findall(r"^\| ([A-Z]\d+) [^|]*\| ([^|]*) \| (.*) \|$", path.read_text(), re.M)
+    for name, verdict, how in rows:
+        files = FILE.findall(how) + [f"{module.replace('.', '/')}.py" for module in MODULE.findall(how)]
+        assert files or OTHERS.search(how) or verdict == "out of reach", name
+        assert [file for file in files if not (DOCS.parent / file).exists()] == [], name
+
+
 def test_a_table_becomes_markdown(papers):
     table = Table("n", "rate")
     table.add_row("1", "2.0")
