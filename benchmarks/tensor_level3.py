@@ -13,7 +13,7 @@ is timed with the algorithms of `VARIANTS` too.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, Literal
 
@@ -109,8 +109,7 @@ class Solution:
 
     def ours(self, method: Literal["tensor"] | None = None) -> None:
         structure: Literal["gen", "pos"] = "gen" if self.routine == "gesv" else "pos"
-        with deciding_by(getrf_refined_min_order=1, potrf_refined_min_order=1):
-            self.x = linalg.solve(self.a, self.b, assume_a=structure, lower=True, method=method)
+        self.x = linalg.solve(self.a, self.b, assume_a=structure, lower=True, method=method)
 
     def vendors(self) -> dict[str, Callable[[], None]]:
         """The vendor's one way."""
@@ -192,8 +191,9 @@ def rows(options: Namespace) -> Rows:
     """Columns of TRMM and TRSM alone are not the order where they are given."""
     everywhere = {"s": 1, "c": 1}
     names = [f"tensor_{routine}_min_{size}" for routine in ("trmm", "trsm") for size in SIZES_OF_RANGE]
+    ranges = dict.fromkeys(names if options.columns else (), everywhere)
     cublas.load().set_stream(cupy.cuda.get_current_stream().ptr)
-    with deciding_by(**dict.fromkeys(names, everywhere)) if options.columns else nullcontext():
+    with deciding_by(**ranges, getrf_refined_min_order=1, potrf_refined_min_order=1):
         for n in options.sizes:
             for routine in options.routines:
                 has_columns = COMPLEX.get(routine, routine) in ("trmm", "trsm")

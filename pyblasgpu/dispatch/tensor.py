@@ -185,6 +185,7 @@ UNIT = 256
 #: Bytes of images and residues that C is cut in blocks for, where they take more; at most this part of what
 #: is free.
 MOST_WORKSPACE, PART_OF_FREE = 6 << 30, 2
+MOST_KEPT = 24 << 30  # bytes of residues that a Cholesky factor keeps
 MIN_BLOCK = 1024  # rows and columns of a block, unless C has fewer: with less, packing costs what is gained
 
 
@@ -222,7 +223,7 @@ def int8_product(problem: TensorProblem) -> Int8Product | Algorithm:
         reason = "small products are faster by FMAs"
     if reason:
         return Algorithm("gemm_mma", reason)
-    workspace_limit = _workspace_limit(problem.device)
+    workspace_limit = _workspace_limit(problem.device, MOST_WORKSPACE)
     choice = select(INT8, problem.dtype, "", problem.extents, problem.device)
     blocks = _blocks(choice.config, problem, workspace_limit)
     if blocks is None:
@@ -257,7 +258,7 @@ def kept_residues(dtype: Dtype, n: int, columns: int, device: Device) -> Int8Pro
     config, factors = choice.config, dtype.reals_per_element  # complex ones on the right are conjugated
     images = factors * m * (-(-m // 128) * 128) * (config.images + 1)
     residues = config.BLK_M * config.BLK_N * config.tiles(m, columns, region) * config.images
-    if images + residues > _workspace_limit(device) or columns % config.PANEL:
+    if images + residues > _workspace_limit(device, MOST_KEPT) or columns % config.PANEL:
         return None
     return _int8_configs(problem, choice, (m, columns))
 
@@ -290,11 +291,11 @@ def gains(problem: TensorProblem, moduli: int) -> bool:
     return products + (packed + combined) / policy.int8_bytes_per_second + policy.int8_launch_seconds < by_fma
 
 
-def _workspace_limit(device: Device) -> int:
-    """Bytes of workspace that a product may take."""
+def _workspace_limit(device: Device, most: int) -> int:
+    """Bytes of workspace that may be taken, of `most`."""
     if device.ordinal < 0 or backend.SIMULATED:  # no memory that a driver knows
-        return MOST_WORKSPACE
-    return min(MOST_WORKSPACE, memory_bytes(device.ordinal).free // PART_OF_FREE)
+        return most
+    return min(most, memory_bytes(device.ordinal).free // PART_OF_FREE)
 
 
 def _blocks(config: Any, problem: TensorProblem, workspace_limit: int) -> tuple[int, int] | None:

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 import pyblasgpu
-from pyblasgpu import lapack, linalg
+from pyblasgpu import explain, lapack, linalg
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.gemm.int8.config import GemmInt8
 from pyblasgpu.kernels.gemm.wgmma.config import GemmWgmma
+from pyblasgpu.testing.error_bounds import trmm_error, trsm_error
 from pyblasgpu.testing.policies import deciding_by
-from pyblasgpu.types import Diag, Side, Uplo
+from pyblasgpu.types import Diag, Side, Trans, Uplo
 
 from .lu_checks import check_factors
 from .precompile import sources_of
@@ -101,6 +102,30 @@ def test_triangles_within_the_bound(routine, side, uplo, kind):
     pair = (t, made) if side is Side.LEFT else (made, t)
     sizes = abs(pair[0]) @ abs(pair[1])
     assert (abs(pair[0] @ pair[1] - wide) <= (N + 2) * U * sizes).all()
+
+
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+@pytest.mark.parametrize(("side", "uplo"), [(Side.LEFT, Uplo.LOWER), (Side.RIGHT, Uplo.UPPER)])
+@pytest.mark.parametrize("routine", ["trmm", "trsm"])
+def test_triangles_in_double_precision(routine, side, uplo, dtype, decide_by):
+    """Products of residues between triangles by FMAs keep the bound, the routine's by random elements."""
+    letter, rng = {"f8": "d", "c16": "z"}[dtype], np.random.default_rng(9)
+    ranges = {f"tensor_{routine}_min_{size}": {letter: 2} for size in ("order", "rhs", "elements")}
+    decide_by(**ranges, tensor_stop_of_double=256)
+    n, columns = 900, 300
+    shapes = (n, n), (n, columns) if side is Side.LEFT else (columns, n)
+    t, b = (rng.standard_normal(shape).astype(dtype) for shape in shapes)
+    if dtype == "c16":
+        t, b = (x + 1j * rng.standard_normal(x.shape) for x in (t, b))
+    t[np.diag_indices(n)] += 40
+    flags = {"side": side.value, "lower": uplo is Uplo.LOWER}
+    with override("gemm_int8", GemmInt8(dtype=letter)):
+        call = getattr(pyblasgpu, routine)
+        x = call(cupy.asarray(t, order="F"), cupy.asarray(b, order="F"), **flags, method="tensor").get()
+        rows = explain(routine, letter, n, columns, method="tensor")
+    assert rows[0][:2] == ("algorithm", f"{routine}_fused_256")
+    error = {"trmm": trmm_error, "trsm": trsm_error}[routine]
+    assert error(1, t, b, x, side, uplo, Trans.NO, Diag.NON_UNIT) <= 1
 
 
 def test_what_is_not_finite_reaches_what_depends_on_it():

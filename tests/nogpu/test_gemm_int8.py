@@ -196,6 +196,17 @@ def test_workspace_is_at_most_half_of_what_is_free(free, blocks, monkeypatch):
         assert isinstance(made, Algorithm) and "no room" in made.origin
 
 
+@pytest.mark.parametrize(
+    ("dtype", "n", "free", "serves"),
+    [("d", 32768, 100, True), ("d", 32768, 28, False), ("d", 49152, 100, False), ("z", 16384, 100, True)],
+)
+def test_memory_of_residues_that_are_kept(dtype, n, free, serves, monkeypatch):
+    """Fifteen bytes an element or 86, of half of what is free and of 24 GiB."""
+    monkeypatch.setattr(tensor, "memory_bytes", lambda device: MemoryBytes(free << 30, 141 << 30))
+    made = tensor.kept_residues(DTYPES[dtype], n, 512, replace(known("h200"), ordinal=0))
+    assert (made is not None) == serves
+
+
 @chosen_kernels.NEEDS_COMPILER
 @pytest.mark.parametrize("dtype", "dz")
 @pytest.mark.parametrize("stem", STEMS)
