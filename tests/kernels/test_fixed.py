@@ -46,7 +46,9 @@ LEAVES = [
     *product(
         ["potrf_leaf", "potrf_small", "trtri_leaf", "lauum_leaf", "zero_diagonal"], DTYPES, [CC, AMPERE]
     ),
-    *product(["geqrf_panel", "geqrf_tall", "larft_leaf", "reflector_copy"], DTYPES, [CC, AMPERE]),
+    *product(
+        ["geqrf_small", "geqrf_panel", "geqrf_tall", "larft_leaf", "reflector_copy"], DTYPES, [CC, AMPERE]
+    ),
     *product(["orhr_leaf"], DTYPES, [CC]),
     *product(["sytrd", "band_chase"], DTYPES, [CC]),
     *product(["ldl_triangle", "ldl_rows", "sytrf_panel"], "sd", [CC]),

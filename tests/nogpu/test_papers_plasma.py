@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from fake_kernels import install, operand
 
-from pyblasgpu.kernels.factor.qr.geqrf_panel import WHOLE
 from pyblasgpu.routines.lapack import geqrf, getrf, potrf
 from pyblasgpu.routines.launch_list import BESIDE
 from pyblasgpu.types import DTYPES, Uplo
@@ -42,10 +41,9 @@ def test_a_pair_is_that_of_the_launches(routine, nb, ib, monkeypatch, decide_by)
     assert plasma.residual(routine, a, (factors, rows)) < 10 * n * np.finfo(float).eps
     launched = [entry.source for entry in launches.entries]
     panels = [each.config for each in launched if each.name in ("getrf_panel", "geqrf_panel")]
-    parts = [each for each in panels if getattr(each, "KIND", None) != WHOLE]
-    assert {each.COLS for each in parts} == ({ib} if ib else set())
-    if routine == "geqrf":  # the last block is whole where IB is 32, and has nothing on its right
-        assert [each.name for each in launched].count("larft_leaf") == n // nb + (ib < 32)
+    assert {each.COLS for each in panels} == ({ib} if ib else set())
+    if routine == "geqrf":  # the last block is whole, and has nothing on its right
+        assert [each.name for each in launched].count("larft_leaf") == n // nb
     else:
         assert BESIDE in {entry.lane for entry in launches.entries}  # looks ahead, by blocks of NB
 

@@ -1,4 +1,4 @@
-"""`geqrf_panel` and `geqrf_tall`: LAPACK's reflectors, special columns, batches, any strides."""
+"""`geqrf_small`, `geqrf_panel`, `geqrf_tall`: LAPACK's reflectors, special columns, batches, any strides."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from covering import pairs
 from scipy.linalg import lapack
 
-from pyblasgpu.kernels.factor.qr import geqrf_panel, geqrf_tall
+from pyblasgpu.kernels.factor.qr import geqrf_panel, geqrf_small, geqrf_tall
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES
 
@@ -20,7 +20,7 @@ from .launching import run, strides
 
 
 class Panel(NamedTuple):
-    """How `geqrf_panel` factors: as a matrix, a panel, or a panel of several blocks."""
+    """How `geqrf_panel` factors: a panel, or a panel of several blocks."""
 
     kind: int
     kernels: ModuleType = geqrf_panel
@@ -28,8 +28,7 @@ class Panel(NamedTuple):
     def factor(self, a, tau) -> None:
         """Factor a batch in place; what a panel leaves of its reflectors is right as well."""
         (batch, m, n), steps, above = a.shape, strides(a), 3
-        rows, cols, warps = (1, 8, 2) if self.kind != self.kernels.WHOLE else (3, 40, 8)
-        config = self.kernels.GeqrfPanel(letter_of(a), 32 * warps, rows, cols, self.kind)
+        config = self.kernels.GeqrfPanel(letter_of(a), 64, 1, 8, self.kind)
         blocks = config.grid(m) if self.kind == self.kernels.SPREAD else 1
         if self.kind != self.kernels.SPREAD and m > config.block_rows:
             config = replace(config, ROWS=-(-m // 32))
@@ -41,9 +40,21 @@ class Panel(NamedTuple):
             self.kernels.source(config), blocks, (tau, a, v[..., above:], t, state, flags), numbers, (), batch
         )
         assert not flags.any()
-        if self.kind != self.kernels.WHOLE:
-            for z in range(batch):
-                assert_block_reflector(a[z], tau[z], v[z].T, t[z].T, above)
+        for z in range(batch):
+            assert_block_reflector(a[z], tau[z], v[z].T, t[z].T, above)
+
+
+class Small(NamedTuple):
+    """How `geqrf_small` factors matrices, two threads a column; more than 16 rows are two groups."""
+
+    kernels: ModuleType = geqrf_small
+
+    def factor(self, a, tau) -> None:
+        (batch, m, n), steps = a.shape, strides(a)
+        order = 16 if m <= 16 else 32
+        config = self.kernels.GeqrfSmall(letter_of(a), 2 * order, order)
+        numbers = m, n, strides(tau)[1], *steps[1:], strides(tau)[0], steps[0]
+        run(self.kernels.source(config), 1, (tau, a), numbers, (), batch)
 
 
 class Tall(NamedTuple):
@@ -81,7 +92,7 @@ def assert_block_reflector(a, tau, v, t, above) -> None:
 
 
 KINDS = {
-    "whole": Panel(geqrf_panel.WHOLE),
+    "small": Small(),
     "panel": Panel(geqrf_panel.PANEL),
     "spread": Panel(geqrf_panel.SPREAD),
     "tall": Tall(),
@@ -94,7 +105,7 @@ def lapacks(a, letter):
     return [getattr(lapack, f"{wide}geqrf")(matrix)[:2] for matrix in a.astype(DTYPES[wide].name)]
 
 
-def check(letter="d", m=13, n=5, order="F", batch=1, way=KINDS["whole"], scale=1.0) -> None:
+def check(letter="d", m=13, n=5, order="F", batch=1, way=KINDS["small"], scale=1.0) -> None:
     """LAPACK's reflectors, R and tau of a random batch, between fences."""
     rng, dtype = np.random.default_rng(m + n), DTYPES[letter]
     a = rng.standard_normal((batch, m, n))
@@ -119,14 +130,14 @@ KERNELS = pytest.mark.parametrize("way", KINDS.values(), ids=KINDS)
 @pytest.mark.parametrize("letter, order, kind", pairs(DTYPES, "CF", KINDS))
 def test_reflectors_are_lapacks(letter, order, kind):
     way = KINDS[kind]
-    for m, n in ((1, 1), (7, 7), (70, 6)):
+    for m, n in ((1, 1), (7, 7), (32, 30) if kind == "small" else (70, 6)):
         check(letter, m, n, order, way=way)
 
 
 @KERNELS
 @pytest.mark.parametrize("letter", DTYPES)
 def test_batches(letter, way):
-    check(letter, 39, 3, batch=3, way=way)
+    check(letter, 23, 3, batch=3, way=way)
 
 
 @KERNELS
@@ -137,7 +148,7 @@ def test_large_and_small_numbers(letter, scale, way):
     check(letter, 12, 4, scale=scale, way=way)
 
 
-def special(letter="d", way=KINDS["whole"]) -> None:
+def special(letter="d", way=KINDS["small"]) -> None:
     """Columns of zeros, of one element, of small ones beside it, and NaN or Inf, as LAPACK has them."""
     a = np.zeros((4, 9, 3), DTYPES[letter].name)
     a[:, :, 2] = np.arange(9) + 1
@@ -161,7 +172,7 @@ def test_special_columns(letter, way):
     special(letter, way)
 
 
-def infinite(letter="d", way=KINDS["whole"]) -> None:
+def infinite(letter="d", way=KINDS["small"]) -> None:
     """Infinity in a row of R, or one that a reflector meets, spoils no other row than with LAPACK."""
     a = np.zeros((2, 5, 3), DTYPES[letter].name)
     a[:, 0, 0], a[:, :, 1], a[:, :, 2] = 3, [1, 3, 4, 0, 0], [1, 2, 3, 4, 5]
@@ -178,7 +189,7 @@ def test_infinity_stays_where_it_is(letter, way):
     infinite(letter, way)
 
 
-def imaginary(letter="z", way=KINDS["whole"]) -> None:
+def imaginary(letter="z", way=KINDS["small"]) -> None:
     """A complex element alone becomes a real one; tau is LAPACK's."""
     a = np.array([[[1 + 2j, 1], [0, 3j]]], DTYPES[letter].name)
     tau, ((qr, scalars),) = np.full((1, 2), np.nan, a.dtype), lapacks(a, letter)
@@ -193,7 +204,7 @@ def test_imaginary_parts(letter, way):
     imaginary(letter, way)
 
 
-def negligible(letter="d", way=KINDS["whole"]) -> None:
+def negligible(letter="d", way=KINDS["small"]) -> None:
     """What an elimination leaves far below the size of its column counts as zero; Q stays unitary."""
     tiny = 1.3 * (2.0**-75 if letter in "sc" else 2.0**-537)
     a = np.zeros((1, 5, 2), DTYPES[letter].name)

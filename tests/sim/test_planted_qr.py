@@ -13,9 +13,14 @@ from .planting import assert_caught, parameters
 
 
 @one_each
-def panel(kind: str = "whole", test: Callable = test_geqrf_panel.check, **options) -> Check:
+def panel(kind: str = "panel", test: Callable = test_geqrf_panel.check, **options) -> Check:
     number = test_geqrf_panel.KINDS[kind].kind
     return Check("geqrf_panel", lambda module: test(way=test_geqrf_panel.Panel(number, module), **options))
+
+
+@one_each
+def small(test: Callable = test_geqrf_panel.check, **options) -> Check:
+    return Check("geqrf_small", lambda module: test(way=test_geqrf_panel.Small(module), **options))
 
 
 @one_each
@@ -61,9 +66,18 @@ DEFECTS = [
     ("factor.qr.meeting", "store_relaxed(flags, LEFT, int32(0))", "pass", tall()),
     ("factor.qr.geqrf_tall", "(1 - (j & 1)) * half", "(j & 1) * half", tall()),
     ("factor.qr.larft_leaf", "        cuda.syncthreads()\n", "", triangle()),
+    ("factor.qr.geqrf_small", "            cuda.syncthreads()\n            if", "            if", small(m=16, n=16)),
+    ("factor.qr.geqrf_small", "        cuda.syncthreads()\n        own", "        own", small()),
+    ("factor.qr.geqrf_small", "        cuda.syncthreads()\n        if abs", "        if abs", small()),
+    ("factor.qr.geqrf_small", "(j & 1) * SPAN + part", "part", small(m=16, n=16)),
+    ("factor.qr.geqrf_small", "(j & 1) * HEADS", "0", small(m=16, n=16)),
+    ("factor.qr.geqrf_small", "batch * stride_tau", "0 * stride_tau", small(batch=2)),
+    ("factor.qr.geqrf_small", "batch * stride_a", "0 * stride_a", small(batch=2)),
+    ("factor.qr.split_columns", "largest(w[0], lane, int32(SPLIT))", "w[0]", small(scale=1e307)),
+    ("factor.qr.split_columns", "total(x[k], lane, int32(SPLIT))", "x[k]", small()),
     ("factor.qr.geqrf_panel", "            cuda.syncthreads()\n            reads", "            reads", panel()),
     ("factor.qr.geqrf_panel", "        cuda.syncthreads()\n        for k in range(5)", "        for k in range(5)", panel()),
-    ("factor.qr.geqrf_panel", "            cuda.syncthreads()\n            v", "            v", panel("panel")),
+    ("factor.qr.geqrf_panel", "        cuda.syncthreads()\n        v", "        v", panel("panel")),
     ("factor.qr.geqrf_panel", "meet(flags, int32(j + 2), blocks, t)", "pass", panel("spread", m=70)),
     ("factor.qr.geqrf_panel", "meet(flags, int32(1), blocks, thread)", "pass", panel("spread", m=70)),
     ("factor.qr.geqrf_panel", "            part(flags, blocks, thread)", "            pass", panel("spread", m=70)),
@@ -109,9 +123,13 @@ DEFECTS = [
     ("factor.qr.geqp3", "int64(block) * (2 * n)", "0", SPREAD),
     # edges
     ("factor.qr.geqrf_panel", "if col == j + 1:", "if col == j + 2:", panel()),
-    ("factor.qr.geqrf_panel", "top + lane > j - FIRST)\n            add", "True)\n            add", panel(test=test_geqrf_panel.infinite)),
-    ("factor.qr.geqrf_panel", "w, c, top + lane > j - FIRST", "w, c, True", panel(test=test_geqrf_panel.infinite)),
-    ("factor.qr.geqrf_panel", "    FINISHED = 0 if IS_PANEL else FIRST // WARPS", "    FINISHED = FIRST // WARPS + 1", panel(m=40, n=35)),
+    ("factor.qr.geqrf_panel", "top + lane > j)\n            add", "True)\n            add", panel(test=test_geqrf_panel.infinite)),
+    ("factor.qr.geqrf_panel", "w, c, top + lane > j", "w, c, True", panel(test=test_geqrf_panel.infinite)),
+    ("factor.qr.geqrf_small", "MORE > j:", "MORE > j + 1:", small(m=16, n=16)),
+    ("factor.qr.geqrf_small", "GROUP_ROWS = config.dtype_facts, slot * config.GROUP, config.GROUP\n    REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]\n    row, make", "GROUP_ROWS = config.dtype_facts, 0, config.GROUP\n    REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]\n    row, make", small(m=30, n=20)),
+    ("factor.qr.split_columns", "(i < m) & (j < n))", "(i < m) & (j <= n))", small()),
+    ("factor.qr.geqrf_small", "re, im = select(i > j, x[at], real(0))", "re, im = select(i >= 0, x[at], real(0))", small(test=test_geqrf_panel.infinite)),
+    ("factor.qr.geqrf_small", "x[at] -= select(i > j, re,", "x[at] -= select(i >= 0, re,", small(test=test_geqrf_panel.infinite)),
     ("factor.qr.geqrf_panel", "block == 0 and thread < n", "block == 0 and thread < n - 1", panel()),
     ("factor.qr.geqrf_panel", "i < above * n", "i < above", panel("panel")),
     ("factor.qr.register_columns", "k * WARP < left)", "k * WARP <= left)", panel()),

@@ -13,6 +13,7 @@ from pyblasgpu.gpu.simulator import intrinsics as simulator
 from pyblasgpu.kernels.factor.cholesky.potrf_leaf import PotrfLeaf
 from pyblasgpu.kernels.factor.qr.geqp3 import Geqp3
 from pyblasgpu.kernels.factor.qr.geqrf_panel import GeqrfPanel
+from pyblasgpu.kernels.factor.qr.geqrf_small import GeqrfSmall
 from pyblasgpu.kernels.factor.qr.geqrf_tall import GeqrfTall
 from pyblasgpu.kernels.factor.qr.larft_leaf import LarftLeaf
 from pyblasgpu.kernels.factor.qr.orhr_leaf import OrhrLeaf
@@ -34,6 +35,7 @@ def small_panels(letter: str):
     """Panels of few columns, blocks of 16 reflectors, products of small tiles."""
     configs = {
         "geqrf_panel": GeqrfPanel(letter, 64, 1, 8),
+        "geqrf_small": GeqrfSmall(letter, 32, 16),
         "geqrf_tall": GeqrfTall(letter, 32, 8),
         "larft_leaf": LarftLeaf(letter, 16, 32),
         "orhr_leaf": OrhrLeaf(letter, 16, 32),

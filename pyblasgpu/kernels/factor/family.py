@@ -19,6 +19,7 @@ FAMILIES = (
     Family("gesv_small", ".factor.lu.gesv_small", "GesvSmall", "gesv", needs=(8, 0)),
     Family("getrs_small", ".factor.lu.getrs_small", "GetrsSmall", "getrs", needs=(8, 0)),
     Family("determinant", ".factor.lu.determinant", "Determinant", "slogdet"),
+    Family("geqrf_small", ".factor.qr.geqrf_small", "GeqrfSmall", "geqrf"),
     Family("geqrf_panel", ".factor.qr.geqrf_panel", "GeqrfPanel", "geqrf"),
     Family("geqrf_tall", ".factor.qr.geqrf_tall", "GeqrfTall", "geqrf"),
     Family("geqp3", ".factor.qr.geqp3", "Geqp3", "geqp3"),

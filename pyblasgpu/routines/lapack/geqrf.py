@@ -11,10 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...dispatch.algorithms import tiles_per_block
+from ...dispatch.choose import select
 from ...dispatch.operand_copies import ALIGNED
 from ...dispatch.overrides import get_override
 from ...gpu.device import current
-from ...kernels.factor.qr import geqrf_panel
+from ...kernels.factor.qr import geqrf_panel, geqrf_small
 from ...operands import Operand
 from ..launch_list import LaunchList, cached_launch_list
 from ..level3.triangular import split
@@ -107,13 +108,14 @@ def _emit_block(
     launches: LaunchList, tau: Operand, a: Operand, out: BlockReflector | None
 ) -> BlockReflector | None:
     """Emit the factors of a block of columns, and V and T in `out` if it is not None; return these."""
+    device = current(launches.device)
     config = leaf_config(launches, geqrf_panel.STEM, a.rows)
-    whole = config.whole(a.rows, a.cols)
-    if whole is not None:
-        emit_panel(launches, whole, tau, a, a, a, 0)
+    small = select(geqrf_small.STEM, launches.dtype, "", (a.rows, a.cols), device).config.specialize(a.rows)
+    if small is not None:
+        _emit_small(launches, small, tau, a)
     elif cholesky_panel.applies(launches, a):
         cholesky_panel.emit(launches, tau, a)
-    elif config.panel(a.rows).grid(a.rows) > current(launches.device).sm_count:
+    elif config.panel(a.rows).grid(a.rows) > device.sm_count:
         _emit_tall_columns(launches, tau, a)
     else:
         v = launches.scratch(a.rows, a.cols, a.batch, ALIGNED) if out is None else out.v
@@ -122,6 +124,15 @@ def _emit_block(
             emit_triangle(launches, tau, *out)
         return out
     return None if out is None else emit_block_reflector(launches, tau, a, out)
+
+
+def _emit_small(launches: LaunchList, config: Any, tau: Operand, a: Operand) -> None:
+    """Emit the factors of small matrices, a block each."""
+
+    def integers(tau: Operand, a: Operand) -> tuple[int, ...]:
+        return a.rows, a.cols, tau.row_stride, a.row_stride, a.col_stride, tau.batch_stride, a.batch_stride
+
+    launches.emit(geqrf_small.source(config), 1, (tau, a), integers, ())
 
 
 def _emit_right(launches: LaunchList, tau: Operand, a: Operand, right: Operand) -> None:

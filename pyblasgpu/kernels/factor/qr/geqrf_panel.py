@@ -1,4 +1,4 @@
-"""``geqrf_panel``: Q R of panels and small matrices in registers, by one block a matrix or several.
+"""``geqrf_panel``: Q R of panels of columns in registers, by one block a matrix or several.
 
 A warp has columns, and each lane rows of them (`register_columns`). Step j finds column j in shared memory.
 Each warp multiplies it with its own columns. The warp that has column j makes the reflector of that, and all
@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 from ....errors import require
-from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
+from ....gpu.backend import cuda, device_function, ptx, unrolled
 from ....gpu.build.compile import KernelSource
 from ...common.kernel_config import WARP, BlockConfig
 from ...common.parameters import parameters
@@ -32,7 +32,7 @@ from .register_columns import (
     updater,
 )
 
-__all__ = ["PANEL", "SPREAD", "STEM", "WHOLE", "GeqrfPanel", "source"]
+__all__ = ["PANEL", "SPREAD", "STEM", "GeqrfPanel", "source"]
 
 STEM = "geqrf_panel"
 PARAMETERS = parameters(
@@ -41,15 +41,10 @@ PARAMETERS = parameters(
     "int32: m, n, above",
     "int64: tau_step, a_rs, a_cs, v_cs, t_cs, stride_tau, stride_a, stride_v, stride_t, stride_state",
 )
-WHOLE, PANEL, SPREAD = range(3)  # a matrix; a panel of one block, which leaves V and T; one of several
+PANEL, SPREAD = range(2)  # of one block; of several
 WIDTH = 32  # columns of a panel
 HEAD = 8  # elements: two on the diagonal, and a reflector
-#: Rows of a lane, columns and warps of the Configs for matrices, and for panels, by words of an element.
-WHOLES = {
-    1: ((1, 32, 4), (2, 64, 8), (4, 128, 16)),
-    2: ((1, 32, 4), (2, 64, 8), (3, 96, 12)),
-    4: ((1, 32, 4), (2, 64, 16)),
-}
+#: Rows of a lane, columns and warps of the Configs, by words of an element.
 PANELS = {1: ((8, 32, 8), (16, 32, 16), (24, 32, 16)), 2: ((8, 32, 8), (10, 32, 16)), 4: ((5, 32, 16),)}
 
 
@@ -66,7 +61,7 @@ class GeqrfPanel(BlockConfig):
     COLS : int
         The most columns.
     KIND : int
-        WHOLE, PANEL or SPREAD.
+        PANEL or SPREAD.
     """
 
     DIM: int = 512
@@ -78,11 +73,10 @@ class GeqrfPanel(BlockConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(0 < self.COLS <= WARP * self.ROWS, "rows", "0 < COLS <= 32 ROWS", COLS=self.COLS)
+        require(0 < self.COLS <= WIDTH, "panel", "0 < COLS <= 32", COLS=self.COLS)
         require(
             self.COLS % self.WARPS == 0, "columns", "COLS % (DIM / 32) == 0", COLS=self.COLS, DIM=self.DIM
         )
-        require(self.KIND == WHOLE or self.COLS <= WIDTH, "panel", "COLS <= 32", COLS=self.COLS)
 
     @property
     def WARPS(self) -> int:
@@ -113,17 +107,15 @@ class GeqrfPanel(BlockConfig):
     @property
     def shared_elements(self) -> int:
         """The shared memory that `_places` describes."""
-        triangle = 0 if self.KIND == WHOLE else self.COLS * self.ld
-        return 2 * self.block_rows + HEAD + 3 * self.COLS + triangle
+        return 2 * self.block_rows + HEAD + self.COLS * (3 + self.ld)
 
     @property
     def variants(self) -> tuple[Self, ...]:
-        """Matrices by size, then panels by rows, then the panel of several blocks."""
+        """Panels by rows, then the panel of several blocks."""
         if self.COLS < WIDTH:
-            return tuple(replace(self, KIND=kind) for kind in (WHOLE, PANEL, SPREAD))
-        words = self.dtype_facts.itemsize // 4
-        wholes, panels = WHOLES[words], PANELS[words]
-        shapes = [(WHOLE, *shape) for shape in wholes] + [(PANEL, *shape) for shape in panels]
+            return tuple(replace(self, KIND=kind) for kind in (PANEL, SPREAD))
+        panels = PANELS[self.dtype_facts.itemsize // 4]
+        shapes = [(PANEL, *shape) for shape in panels]
         return tuple(
             replace(self, KIND=kind, ROWS=rows, COLS=cols, DIM=WARP * warps)
             for kind, rows, cols, warps in (*shapes, (SPREAD, *panels[-1]))
@@ -133,15 +125,10 @@ class GeqrfPanel(BlockConfig):
         """The Config itself: all its variants fit into any device."""
         return self
 
-    def whole(self, rows: int, cols: int) -> Self | None:
-        """The Config for matrices of this size, if there is one."""
-        fits = (each for each in self.variants if each.KIND == WHOLE and cols <= each.COLS)
-        return next((each for each in fits if rows <= each.block_rows), None)
-
     def panel(self, rows: int) -> Self:
         """The Config for panels of `rows` rows."""
-        *_, last = panels = [each for each in self.variants if each.KIND != WHOLE]
-        return next((each for each in panels if rows <= each.block_rows), last)
+        *_, last = self.variants
+        return next((each for each in self.variants if rows <= each.block_rows), last)
 
     def grid(self, rows: int) -> int:
         """Blocks of a panel of `rows` rows."""
@@ -157,10 +144,10 @@ def source(config: GeqrfPanel) -> KernelSource:
 
     Kernel parameters
     -----------------
-    tau, a, v, t: pointer, tau, A, and of a panel V and T
+    tau, a, v, t: pointer, tau, A, V and T
     state: pointer, of several blocks ``config.state(blocks)`` elements
     flags: int32 pointer, of several blocks, 0 before and after
-    m, n: int32, rows and columns of a matrix
+    m, n: int32, rows and columns of a panel
     above: int32, rows of V above the panel, which become zero
     tau_step: int64, stride of tau (elements)
     a_rs, a_cs: int64, row and column stride of A (elements)
@@ -179,7 +166,6 @@ def _publisher(config: GeqrfPanel) -> Callable:
     """
     facts, ROWS = config.dtype_facts, config.ROWS
     REALS, real, select = facts.reals_per_element, ptx.REALS[facts.real], ptx.select
-    HEADS = min(-(-config.COLS // WARP), ROWS)  # slots of rows that have a diagonal
 
     @device_function
     def element(k, x, c, column, col, i, lane):
@@ -187,18 +173,14 @@ def _publisher(config: GeqrfPanel) -> Callable:
             at = (c * ROWS + k) * REALS + part
             column[(k * WARP + lane) * REALS + part] = select(i + k * WARP > col, x[at], real(0))
 
-    @device_function
-    def head(k, x, c, tops, col, i):
-        if i + k * WARP == col:
-            for part in range(REALS):
-                tops[part] = x[(c * ROWS + k) * REALS + part]
-
-    elements, heads = unrolled(ROWS, element), unrolled(HEADS, head)
+    elements = unrolled(ROWS, element)
 
     @device_function
     def publish(x, c, column, tops, col, top, lane):
         elements(0, x, c, column, col, top + lane, lane)
-        heads(0, x, c, tops, col, top + lane)
+        if top + lane == col:
+            for part in range(REALS):
+                tops[part] = x[c * ROWS * REALS + part]
 
     return publish
 
@@ -310,19 +292,17 @@ def _reflector_maker(config: GeqrfPanel) -> Callable:
     return make
 
 
-def _stepper(config: GeqrfPanel, slot: int) -> Callable:
-    """``steps(x, v, sums, y, w, h, s, left, flags, n, top, block, blocks, t)``: the steps whose
-    diagonal is in this slot of rows. `s` is shared memory, `left` what blocks leave for one another.
+def _stepper(config: GeqrfPanel) -> Callable:
+    """``steps(x, v, sums, y, w, h, s, left, flags, n, top, block, blocks, t)``: all steps. `s` is shared
+    memory, `left` what blocks leave for one another.
     """
     facts, ROWS, OWN, WARPS = config.dtype_facts, config.ROWS, config.OWN, config.WARPS
     REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
-    IS_PANEL, SPREADS, SPAN = config.KIND != WHOLE, config.KIND == SPREAD, config.COLS * REALS
-    FIRST, LAST = slot * WARP, (slot + 1) * WARP
-    FINISHED = 0 if IS_PANEL else FIRST // WARPS  # columns of a warp that are finished
+    SPREADS, SPAN = config.KIND == SPREAD, config.COLS * REALS
     TOPS, *_ = _places(config)
     int32, offset, shuffle, select = ptx.types.int32, ptx.offset, ptx.shuffle, ptx.select
     make, project, multiply = _reflector_maker(config), projector(facts), multiplier(facts)
-    dot, update, publish = dotter(config, slot, FINISHED), updater(config, slot), _publisher(config)
+    dot, update, publish = dotter(config), updater(config), _publisher(config)
     add = several_over_warp(OWN * REALS, adder())
     leave, gather = _exchange(config, REALS, adder())
     (meet, _), leave_product = meeting(), _product_leaver(config)
@@ -332,13 +312,13 @@ def _stepper(config: GeqrfPanel, slot: int) -> Callable:
         for part in range(REALS):
             v[k * REALS + part] = column[(k * WARP + lane) * REALS + part]
 
-    reads = unrolled(ROWS - slot, read)
+    reads = unrolled(ROWS, read)
 
     @device_function
     def leave_head(c, x, head, j, warp, lane):
-        if lane == j - FIRST:
+        if lane == j:
             for part in range(REALS):
-                head[(warp + c * WARPS) * REALS + part] = x[(c * ROWS + slot) * REALS + part]
+                head[(warp + c * WARPS) * REALS + part] = x[c * ROWS * REALS + part]
 
     leave_heads = unrolled(OWN, leave_head)
 
@@ -355,21 +335,21 @@ def _stepper(config: GeqrfPanel, slot: int) -> Callable:
 
     @device_function
     def column(c, x, v, sums, y, w, h, s, left, blocks, j, top, warp, lane):
-        col, at = int32(warp + c * WARPS), (c * ROWS + slot) * REALS
+        col, at = int32(warp + c * WARPS), c * ROWS * REALS
         if SPREADS:
             for part in range(REALS):
                 w[part] = left[SPAN * blocks + col * REALS + part]
         else:
             for part in range(REALS):
-                w[part] = shuffle(x[at + part], int32(j - FIRST))
+                w[part] = shuffle(x[at + part], int32(j))
         project(y, w, 0, sums, c * REALS, h)
-        is_head = top + lane == j - FIRST
+        is_head = top + lane == j
         if col > j:
             multiply(w, 2, y, h)
             w[0] = h[FACTOR] * w[2]
             if COMPLEX:
                 w[0], w[1] = h[FACTOR] * w[2] - h[FACTOR + 1] * w[3], h[FACTOR] * w[3] + h[FACTOR + 1] * w[2]
-            update(x, v, w, c, top + lane > j - FIRST)
+            update(x, v, w, c, top + lane > j)
             for part in range(REALS):
                 x[at + part] -= select(is_head, w[2 + part], real(0))
             if col == j + 1:
@@ -379,20 +359,20 @@ def _stepper(config: GeqrfPanel, slot: int) -> Callable:
         elif col == j:
             for part in range(REALS):
                 x[at + part] = select(is_head, h[BETA] if part == 0 else real(0), x[at + part])
-        elif IS_PANEL:
+        else:
             leave_product(s, y, col, j, lane)
 
-    columns = unrolled(OWN - FINISHED, column)
+    columns = unrolled(OWN, column)
 
     @device_function
     def steps(x, v, sums, y, w, h, s, left, flags, n, top, block, blocks, t):
-        warp, lane, j = int32(t >> 5), int32(t & 31), int32(FIRST)
-        while j < min(n, int32(LAST)):
+        warp, lane, j = int32(t >> 5), int32(t & 31), int32(0)
+        while j < n:
             # (a) column j, its products with the columns of this warp and with itself
             parity = int32(j & 1)
             cuda.syncthreads()
-            reads(slot, v, offset(s, parity * (ROWS * WARP * REALS)), lane)
-            dot(sums, x, v, top + lane > j - FIRST)
+            reads(0, v, offset(s, parity * (ROWS * WARP * REALS)), lane)
+            dot(sums, x, v, top + lane > j)
             add(sums, lane)
 
             # (b) the reflector, and what it takes off
@@ -402,7 +382,7 @@ def _stepper(config: GeqrfPanel, slot: int) -> Callable:
                 exchange(x, sums, left_now, flags, j, block, blocks, warp, lane, t)
                 tops = offset(left_now, SPAN * blocks + j * REALS)
             make(s, h, y, sums, tops, j, warp, lane)
-            columns(FINISHED, x, v, sums, y, w, h, s, left_now, blocks, j, top, warp, lane)
+            columns(0, x, v, sums, y, w, h, s, left_now, blocks, j, top, warp, lane)
             j = int32(j + 1)
 
     return steps
@@ -411,14 +391,13 @@ def _stepper(config: GeqrfPanel, slot: int) -> Callable:
 def _build(config: GeqrfPanel):
     facts, ROWS, OWN, DIM = config.dtype_facts, config.ROWS, config.OWN, config.DIM
     REALS, real = facts.reals_per_element, ptx.REALS[facts.real]
-    IS_PANEL, SPREADS = config.KIND != WHOLE, config.KIND == SPREAD
+    SPREADS = config.KIND == SPREAD
     TILE, COLUMN, SUMS, SPAN = OWN * ROWS * REALS, ROWS * REALS, OWN * REALS, config.COLS * REALS
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     load, store, sizes, scale = loader(config), storer(config), column_sizer(config), column_scaler(config)
     largest, publish, (meet, part) = several_over_warp(OWN, larger()), _publisher(config), meeting()
     leave, gather = _exchange(config, 1, larger())
-    steps = in_order([_stepper(config, slot) for slot in range(-(-config.COLS // WARP))])
-    make_triangle, quotient = _triangle_maker(config), ptx.quotient
+    steps, make_triangle, quotient = _stepper(config), _triangle_maker(config), ptx.quotient
     grid_dependency_wait, (TOPS, _, TAUS, FACTORS, BACK, _) = ptx.grid_dependency_wait, _places(config)
 
     def geqrf_panel(
@@ -461,19 +440,18 @@ def _build(config: GeqrfPanel):
             tau = offset(tau, (batch * stride_tau + int64(thread) * tau_step) * REALS)
             for k in range(REALS):
                 tau[k] = s[TAUS + thread * REALS + k]
-        if IS_PANEL:
-            cuda.syncthreads()
-            v = offset(v, batch * stride_v * REALS)
-            to = offset(v, top * REALS)
-            store(0, x, to, int64(1), v_cs, back, factors, top, int32(m - top), n, warp, lane, True)
-            if block == 0 and warp == 0:
-                make_triangle(offset(t, batch * stride_t * REALS), t_cs, s, n, lane)
-            i = thread
-            while i < above * n and block == 0:
-                col = int32(quotient(i, above))
-                for k in range(REALS):
-                    v[(col * v_cs + (i - col * above - above)) * REALS + k] = real(0)
-                i = int32(i + DIM)
+        cuda.syncthreads()
+        v = offset(v, batch * stride_v * REALS)
+        to = offset(v, top * REALS)
+        store(0, x, to, int64(1), v_cs, back, factors, top, int32(m - top), n, warp, lane, True)
+        if block == 0 and warp == 0:
+            make_triangle(offset(t, batch * stride_t * REALS), t_cs, s, n, lane)
+        i = thread
+        while i < above * n and block == 0:
+            col = int32(quotient(i, above))
+            for k in range(REALS):
+                v[(col * v_cs + (i - col * above - above)) * REALS + k] = real(0)
+            i = int32(i + DIM)
         if SPREADS:
             part(flags, blocks, thread)
 

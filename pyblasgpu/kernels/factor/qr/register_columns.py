@@ -114,9 +114,9 @@ def column_scaler(config: Any) -> Callable:
     return unrolled(config.OWN, column)
 
 
-def dotter(config: Any, slot: int, first: int) -> Callable:
-    """``dot(sums, x, v, is_below)``: v^H x of each column of a warp from the `first` th on, over the rows
-    that a thread has from `slot` on; of that one only if `is_below`, whatever x is.
+def dotter(config: Any) -> Callable:
+    """``dot(sums, x, v, is_below)``: v^H x of each column of a warp over the rows of a thread; of the first
+    one only if `is_below`, whatever x is.
     """
     facts, ROWS = config.dtype_facts, config.ROWS
     REALS, COMPLEX, real, select = (
@@ -139,26 +139,26 @@ def dotter(config: Any, slot: int, first: int) -> Callable:
         at = (c * ROWS + k) * REALS
         add(sums, v, k, x[at], x[at + REALS - 1], c)
 
-    elements = unrolled(ROWS - slot - 1, element)
+    elements = unrolled(ROWS - 1, element)
 
     @device_function
     def column(c, sums, x, v, is_below):
-        at = (c * ROWS + slot) * REALS
+        at = c * ROWS * REALS
         for part in range(REALS):
             sums[c * REALS + part] = real(0)
-        add(sums, v, slot, select(is_below, x[at], real(0)), select(is_below, x[at + REALS - 1], real(0)), c)
-        elements(slot + 1, sums, x, v, c)
+        add(sums, v, 0, select(is_below, x[at], real(0)), select(is_below, x[at + REALS - 1], real(0)), c)
+        elements(1, sums, x, v, c)
 
-    columns = unrolled(config.OWN - first, column)
+    columns = unrolled(config.OWN, column)
 
     @device_function
     def dot(sums, x, v, is_below):
-        columns(first, sums, x, v, is_below)
+        columns(0, sums, x, v, is_below)
 
     return dot
 
 
-def updater(config: Any, slot: int) -> Callable:
+def updater(config: Any) -> Callable:
     """``update(x, v, w, c, is_below)``: column c of a warp less w v, in the rows of `dotter`."""
     facts, ROWS = config.dtype_facts, config.ROWS
     REALS, COMPLEX, real, select = (
@@ -177,18 +177,18 @@ def updater(config: Any, slot: int) -> Callable:
         else:
             x[at] -= v[k] * w[0]
 
-    elements = unrolled(ROWS - slot - 1, element)
+    elements = unrolled(ROWS - 1, element)
 
     @device_function
     def update(x, v, w, c, is_below):
-        at = (c * ROWS + slot) * REALS
+        at = c * ROWS * REALS
         if COMPLEX:
-            re = v[slot * 2] * w[0] - v[slot * 2 + 1] * w[1]
-            im = v[slot * 2] * w[1] + v[slot * 2 + 1] * w[0]
+            re = v[0] * w[0] - v[1] * w[1]
+            im = v[0] * w[1] + v[1] * w[0]
             x[at] -= select(is_below, re, real(0))
             x[at + 1] -= select(is_below, im, real(0))
         else:
-            x[at] -= select(is_below, v[slot] * w[0], real(0))
-        elements(slot + 1, x, v, w, c)
+            x[at] -= select(is_below, v[0] * w[0], real(0))
+        elements(1, x, v, w, c)
 
     return update
