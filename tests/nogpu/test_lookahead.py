@@ -74,13 +74,13 @@ def same(actual, expected) -> bool:
 
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize(
-    "m, n, order, inner",
-    [(300, 300, "F", 32), (257, 400, "C", BLOCK), (600, 200, "F", 64), (129, 129, "C", 1)],
+    "m, n, order, inner, first",
+    [(300, 300, "F", 32, 32), (257, 400, "C", BLOCK, BLOCK), (600, 200, "F", 64, 64), (129, 129, "C", 1, 1)],
 )
-def test_lu_factors(kernels, letter, m, n, order, inner):
+def test_lu_factors(kernels, letter, m, n, order, inner, first):
     a = random(letter, m, n)
     expected, pivots, _ = getattr(scipys, f"{letter}getrf")(a)
-    with override("lookahead", BLOCK), deciding_by(getrf_inner_columns=inner):
+    with override("lookahead", BLOCK), deciding_by(getrf_inner_columns=inner, getrf_first_columns=first):
         piv, info, got = Problem(getrf, a, order).run()
     assert info.view(np.int32)[0, 0] == 0
     if letter in "dz":
@@ -114,14 +114,20 @@ def test_cholesky_factors(kernels, letter, n):
     np.testing.assert_array_equal(np.triu(got, 1), np.triu(a, 1))
 
 
-def by_recursion() -> Problem:
+def by_recursion(first: int = BLOCK) -> Problem:
     """Blocks whose recursion ends at a quarter of their columns."""
-    with deciding_by(getrf_inner_columns=32):
-        return Problem(getrf, random("d", 420, 420))
+    with deciding_by(getrf_inner_columns=32, getrf_first_columns=first):
+        return Problem(getrf, random("d", 420, 450))
+
+
+def in_two_parts() -> Problem:
+    """Blocks whose second part is updated while the first one is factored."""
+    return by_recursion(64)
 
 
 PROBLEMS = [
     by_recursion,
+    in_two_parts,
     lambda: Problem(getrf, random("d", 500, 500)),
     lambda: Problem(getrf, random("d", 390, 420)),
     lambda: Problem(getrf, random("d", 600, 300)),

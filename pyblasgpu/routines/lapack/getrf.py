@@ -133,29 +133,42 @@ def _emit_factors(launches: LaunchList, config: GetrfPanel, piv: Operand, info: 
 
 
 def _emit_blocks(launches: LaunchList, factors: _Factors, block: int) -> None:
-    """Emit the factors with lookahead, by blocks of `block` columns."""
+    """Emit the factors with lookahead, by blocks of `block` columns, wide ones in two parts."""
     a, width = factors.a, factors.width
     count = min(a.rows, a.cols)
-    bounds = [*range(0, count, block), count, a.cols]
+    first_part = max(int(launches.policy.getrf_first_columns) // width, 1) * width
+    parts = 2 if 2 * first_part <= block else 1
+    begins = range(0, count, block)
+    bounds = [at for x in begins for at in (x, min(x + first_part, count))[:parts]] + [count, a.cols]
 
-    def interchange(j: int, left: int, right: int) -> None:
-        first, pivots = bounds[j], bounds[j + 1] - bounds[j]
+    def interchange(first: int, last: int, columns: tuple[int, int]) -> None:
+        """Interchange rows of other columns by the pivots of some."""
+        left, right = columns
         if left < right:
             beside = a.block(first, left, a.rows - first, right - left)
-            laswp.interchange(launches, factors.moves_from(first), beside, width, pivots)
+            laswp.interchange(launches, factors.moves_from(first), beside, width, last - first)
 
     def factor(j: int) -> None:
-        _emit_wide_block(launches, factors, bounds[j], bounds[j + 1])
+        first, last = bounds[j * parts], bounds[j * parts + 1]
+        _emit_wide_block(launches, factors, (first, last), first)
+
+    def factor_rest(j: int) -> None:
+        first, middle, last = bounds[2 * j : 2 * j + 3]
+        if middle < last:
+            interchange(first, middle, (middle, last))
+            _emit_right(launches, a, (first, middle), (middle, last))
+            _emit_wide_block(launches, factors, (middle, last), first)
 
     def update(j: int, first: int, end: int) -> None:
-        columns = bounds[first], bounds[end]
-        interchange(j, *columns)
-        _emit_right(launches, a, (bounds[j], bounds[j + 1]), columns)
+        factored, columns = (bounds[j * parts], bounds[(j + 1) * parts]), (bounds[first], bounds[end])
+        interchange(*factored, columns)
+        _emit_right(launches, a, factored, columns)
 
     def finish(j: int) -> None:
-        interchange(j, 0, bounds[j])
+        interchange(bounds[j * parts], bounds[(j + 1) * parts], (0, bounds[j * parts]))
 
-    emit_lookahead(launches, len(bounds) - 2, factor, update, finish, tiles_per_block(launches.policy))
+    rest, tiles = factor_rest if parts > 1 else None, tiles_per_block(launches.policy)
+    emit_lookahead(launches, len(begins), factor, update, finish, tiles, rest)
 
 
 def _emit_columns(
@@ -193,15 +206,17 @@ def _emit_product(
         emit_gemm(launches, -1.0, left, upper, 1.0, a.block(middle, begin, below, columns))
 
 
-def _emit_wide_block(launches: LaunchList, factors: _Factors, first: int, last: int) -> None:
-    """Emit the factors of a block of columns by the recursion, which ends in blocks of fewer."""
-    a, width = factors.a, factors.width
+def _emit_wide_block(launches: LaunchList, factors: _Factors, block: tuple[int, int], left: int) -> None:
+    """Emit the factors of a block of columns by the recursion, which ends in blocks of fewer; rows are
+    interchanged from the column `left` on.
+    """
+    a, width, (first, last) = factors.a, factors.width, block
     columns = max(int(launches.policy.getrf_inner_columns) // width, 1) * width
 
     def emit_inner(at: int, count: int) -> None:
         _emit_block(launches, factors, at, at + count)
-        beside = a.block(at, first, a.rows - at, last - first)
-        laswp.interchange(launches, factors.moves_from(at), beside, width, count, skip=(at - first, count))
+        beside = a.block(at, left, a.rows - at, last - left)
+        laswp.interchange(launches, factors.moves_from(at), beside, width, count, skip=(at - left, count))
 
     _emit_columns(launches, columns, emit_inner, a, first, last)
 
