@@ -32,13 +32,21 @@ def geqrf_panel(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
 
 
 def geqrf_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
-    """Small matrices of a batch."""
-    m, n, tau_step, *steps, tau_batch, a_batch = numbers
-    assert grid[:2] == (1, 1) and n <= m <= fake.source.config.ORDER
-    a = fake.view(pointers[1], m, n, *steps, grid[2], a_batch)
-    tau = fake.view(pointers[0], n, 1, tau_step, 1, grid[2], tau_batch)
-    for z in range(grid[2]):
+    """Small matrices of a batch; panels with V, and where there is a stride of T with that."""
+    m, n, above, tau_step, *steps, v_cs, t_cs, tau_batch, a_batch, v_batch, t_batch = numbers
+    config, batch, size = fake.source.config, grid[2], fake.source.config.dtype_facts.itemsize
+    assert grid[:2] == (1, 1) and n <= m <= config.ROWS and n <= config.COLS
+    a = fake.view(pointers[1], m, n, *steps, batch, a_batch)
+    tau = fake.view(pointers[0], n, 1, tau_step, 1, batch, tau_batch)
+    for z in range(batch):
         _factor(tau[z], a[z])
+    if config.IS_PANEL:
+        v = fake.view(pointers[2] - above * size, above + m, n, 1, v_cs, batch, v_batch)
+        v[:, :above], v[:, above:] = 0, np.tril(a, -1) + np.eye(m, n)
+        if t_cs:
+            t = fake.view(pointers[3], n, n, 1, t_cs, batch, t_batch)
+            t[...] = v.swapaxes(-1, -2).conj() @ v
+            _triangles(tau[..., 0], t)
 
 
 def geqrf_tall(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:

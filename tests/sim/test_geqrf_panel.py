@@ -45,16 +45,22 @@ class Panel(NamedTuple):
 
 
 class Small(NamedTuple):
-    """How `geqrf_small` factors matrices, two threads a column; more than 16 rows are two groups."""
+    """How `geqrf_small` factors: matrices, two threads a column, more than 16 rows in two groups; panels."""
 
     kernels: ModuleType = geqrf_small
+    is_panel: bool = False
 
     def factor(self, a, tau) -> None:
-        (batch, m, n), steps = a.shape, strides(a)
-        order = 16 if m <= 16 else 32
-        config = self.kernels.GeqrfSmall(letter_of(a), 2 * order, order)
-        numbers = m, n, strides(tau)[1], *steps[1:], strides(tau)[0], steps[0]
-        run(self.kernels.source(config), 1, (tau, a), numbers, (), batch)
+        (batch, m, n), steps, above = a.shape, strides(a), 3
+        rows = next(each for each in (16, 32, 128) if m <= each)
+        columns, threads = (16, 64) if self.is_panel else (min(rows, 32), min(2 * rows, 64))
+        config = self.kernels.GeqrfSmall(letter_of(a), threads, rows, columns, self.is_panel)
+        v, t = np.full((batch, n, m + above), 7, a.dtype), np.full((batch, n, n), 7, a.dtype)
+        batches = (strides(array)[0] for array in (tau, a, v, t))
+        numbers = m, n, above, strides(tau)[1], *steps[1:], m + above, n, *batches
+        run(self.kernels.source(config), 1, (tau, a, v[..., above:], t), numbers, (), batch)
+        for z in range(batch if self.is_panel else 0):
+            assert_block_reflector(a[z], tau[z], v[z].T, t[z].T, above)
 
 
 class Tall(NamedTuple):
@@ -93,6 +99,7 @@ def assert_block_reflector(a, tau, v, t, above) -> None:
 
 KINDS = {
     "small": Small(),
+    "small panel": Small(is_panel=True),
     "panel": Panel(geqrf_panel.PANEL),
     "spread": Panel(geqrf_panel.SPREAD),
     "tall": Tall(),
@@ -130,7 +137,7 @@ KERNELS = pytest.mark.parametrize("way", KINDS.values(), ids=KINDS)
 @pytest.mark.parametrize("letter, order, kind", pairs(DTYPES, "CF", KINDS))
 def test_reflectors_are_lapacks(letter, order, kind):
     way = KINDS[kind]
-    for m, n in ((1, 1), (7, 7), (32, 30) if kind == "small" else (70, 6)):
+    for m, n in ((1, 1), (7, 7), (32, 30) if kind == "small" else (70, 14)):
         check(letter, m, n, order, way=way)
 
 

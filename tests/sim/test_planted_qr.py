@@ -19,8 +19,8 @@ def panel(kind: str = "panel", test: Callable = test_geqrf_panel.check, **option
 
 
 @one_each
-def small(test: Callable = test_geqrf_panel.check, **options) -> Check:
-    return Check("geqrf_small", lambda module: test(way=test_geqrf_panel.Small(module), **options))
+def small(test: Callable = test_geqrf_panel.check, is_panel: bool = False, **options) -> Check:
+    return Check("geqrf_small", lambda module: test(way=test_geqrf_panel.Small(module, is_panel), **options))
 
 
 @one_each
@@ -72,6 +72,9 @@ DEFECTS = [
     ("factor.qr.geqrf_small", "(j & 1) * SPAN + part", "part", small(m=16, n=16)),
     ("factor.qr.geqrf_small", "(j & 1) * HEADS", "0", small(m=16, n=16)),
     ("factor.qr.geqrf_small", "batch * stride_tau", "0 * stride_tau", small(batch=2)),
+    ("factor.qr.geqrf_small", "            cuda.syncthreads()\n\n        # (4)", "        # (4)", small(is_panel=True, n=14, m=40)),
+    ("factor.qr.geqrf_small", "batch * stride_v", "0 * stride_v", small(is_panel=True, batch=2)),
+    ("factor.qr.geqrf_small", "batch * stride_t *", "0 * stride_t *", small(is_panel=True, batch=2)),
     ("factor.qr.geqrf_small", "batch * stride_a", "0 * stride_a", small(batch=2)),
     ("factor.qr.split_columns", "largest(w[0], lane, int32(SPLIT))", "w[0]", small(scale=1e307)),
     ("factor.qr.split_columns", "total(x[k], lane, int32(SPLIT))", "x[k]", small()),
@@ -127,9 +130,13 @@ DEFECTS = [
     ("factor.qr.geqrf_panel", "w, c, top + lane > j", "w, c, True", panel(test=test_geqrf_panel.infinite)),
     ("factor.qr.geqrf_small", "MORE > j:", "MORE > j + 1:", small(m=16, n=16)),
     ("factor.qr.geqrf_small", "GROUP_ROWS = config.dtype_facts, slot * config.GROUP, config.GROUP\n    REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]\n    row, make", "GROUP_ROWS = config.dtype_facts, 0, config.GROUP\n    REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]\n    row, make", small(m=30, n=20)),
+    ("factor.qr.geqrf_small", "i < above * n", "i < above", small(is_panel=True)),
+    ("factor.qr.geqrf_small", "s[at] = f * y[0]\n", "s[at] = y[0]\n", small(is_panel=True)),
+    ("factor.qr.geqrf_small", "(IS_PANEL and triangular) or ", "", small(is_panel=True, n=14, m=40)),
+    ("factor.qr.split_columns", "select(i == j, one, real(0))", "real(0)", small(is_panel=True)),
     ("factor.qr.split_columns", "(i < m) & (j < n))", "(i < m) & (j <= n))", small()),
-    ("factor.qr.geqrf_small", "re, im = select(i > j, x[at], real(0))", "re, im = select(i >= 0, x[at], real(0))", small(test=test_geqrf_panel.infinite)),
-    ("factor.qr.geqrf_small", "x[at] -= select(i > j, re,", "x[at] -= select(i >= 0, re,", small(test=test_geqrf_panel.infinite)),
+    ("factor.qr.split_columns", "re, im = select(i > j, x[at], real(0))", "re, im = select(i >= 0, x[at], real(0))", small(test=test_geqrf_panel.infinite)),
+    ("factor.qr.split_columns", "x[at] -= select(i > j, re,", "x[at] -= select(i >= 0, re,", small(test=test_geqrf_panel.infinite)),
     ("factor.qr.geqrf_panel", "block == 0 and thread < n", "block == 0 and thread < n - 1", panel()),
     ("factor.qr.geqrf_panel", "i < above * n", "i < above", panel("panel")),
     ("factor.qr.register_columns", "k * WARP < left)", "k * WARP <= left)", panel()),

@@ -110,29 +110,42 @@ def _emit_block(
     """Emit the factors of a block of columns, and V and T in `out` if it is not None; return these."""
     device = current(launches.device)
     config = leaf_config(launches, geqrf_panel.STEM, a.rows)
-    small = select(geqrf_small.STEM, launches.dtype, "", (a.rows, a.cols), device).config.specialize(a.rows)
-    if small is not None:
-        _emit_small(launches, small, tau, a)
+    small = select(geqrf_small.STEM, launches.dtype, "", (a.rows, a.cols), device).config
+    whole = small.whole(a.rows)
+    if whole is not None:
+        _emit_small(launches, whole, tau, a)
     elif cholesky_panel.applies(launches, a):
         cholesky_panel.emit(launches, tau, a)
     elif config.panel(a.rows).grid(a.rows) > device.sm_count:
         _emit_tall_columns(launches, tau, a)
     else:
         v = launches.scratch(a.rows, a.cols, a.batch, ALIGNED) if out is None else out.v
-        _emit_panels(launches, config, tau, a, v)
+        wide = small if get_override(geqrf_panel.STEM) is None else None
+        _emit_panels(launches, (wide, config), tau, a, v)
         if out is not None:
             emit_triangle(launches, tau, *out)
         return out
     return None if out is None else emit_block_reflector(launches, tau, a, out)
 
 
-def _emit_small(launches: LaunchList, config: Any, tau: Operand, a: Operand) -> None:
-    """Emit the factors of small matrices, a block each."""
+def _emit_small(
+    launches: LaunchList,
+    config: Any,
+    tau: Operand,
+    a: Operand,
+    v: Operand | None = None,
+    t: Operand | None = None,
+    above: int = 0,
+) -> None:
+    """Emit the factors of small matrices, or of panels with V and perhaps T, a block each."""
 
-    def integers(tau: Operand, a: Operand) -> tuple[int, ...]:
-        return a.rows, a.cols, tau.row_stride, a.row_stride, a.col_stride, tau.batch_stride, a.batch_stride
+    def integers(tau: Operand, a: Operand, v: Operand, other: Operand) -> tuple[int, ...]:
+        steps = tau.row_stride, a.row_stride, a.col_stride, v.col_stride, 0 if t is None else other.col_stride
+        return a.rows, a.cols, above, *steps, *(each.batch_stride for each in (tau, a, v, other))
 
-    launches.emit(geqrf_small.source(config), 1, (tau, a), integers, ())
+    target = a if v is None else v
+    operands = tau, a, target, target if t is None else t
+    launches.emit(geqrf_small.source(config), 1, operands, integers, ())
 
 
 def _emit_right(launches: LaunchList, tau: Operand, a: Operand, right: Operand) -> None:
@@ -142,19 +155,27 @@ def _emit_right(launches: LaunchList, tau: Operand, a: Operand, right: Operand) 
             emit_product(launches, emit_block_reflector(launches, tau, a), right, adjoint=True)
 
 
-def _emit_panels(launches: LaunchList, config: Any, tau: Operand, a: Operand, v: Operand) -> None:
+def _emit_panels(
+    launches: LaunchList, configs: tuple[Any, Any], tau: Operand, a: Operand, v: Operand
+) -> None:
     """Emit the factors of a block of columns by panels, each applied to those right of it; and V."""
-    for first in range(0, a.cols, config.COLS):
-        count, rows = min(config.COLS, a.cols - first), a.rows - first
-        part = v.block(first, first, rows, count)
+    (wide, narrow), first = configs, 0
+    while first < a.cols:
+        rows = a.rows - first
+        in_registers = None if wide is None else wide.panel(rows)
+        config = narrow.panel(rows) if in_registers is None else in_registers
+        count = min(config.COLS, a.cols - first)
+        part, last = v.block(first, first, rows, count), first + count
         with launches.temporary():
             t = launches.scratch(count, count, a.batch, ALIGNED)
-            columns = a.block(first, first, rows, count)
-            factors = tau.block(first, 0, count, 1)
-            emit_panel(launches, config.panel(rows), factors, columns, part, t, first)
-            last = first + count
+            factors, columns = tau.block(first, 0, count, 1), a.block(first, first, rows, count)
+            if in_registers is None:
+                emit_panel(launches, config, factors, columns, part, t, first)
+            else:
+                _emit_small(launches, config, factors, columns, part, t if last < a.cols else None, first)
             right = a.block(first, last, rows, a.cols - last)
             emit_product(launches, BlockReflector(part, t), right, adjoint=True)
+        first = last
 
 
 def emit_panel(

@@ -18,23 +18,35 @@ from ....gpu.build.compile import KernelSource
 from ...common.kernel_config import WARP, BlockConfig
 from ...common.parameters import parameters
 from ...common.triangle_panel import block_copier
+from .larft_leaf import triangle_maker
 from .reflector import BETA, FACTOR, TAU, multiplier, projector, reflector
-from .split_columns import column_scaler, finisher, matrix_writer, row_of, sum_over_parts, vectors
+from .split_columns import (
+    column_scaler,
+    dotter,
+    finisher,
+    matrix_writer,
+    row_of,
+    sum_over_parts,
+    updater,
+    vectors,
+)
 
 __all__ = ["STEM", "GeqrfSmall", "source"]
 
 STEM = "geqrf_small"
 PARAMETERS = parameters(
-    "pointer: tau, a",
-    "int32: m, n",
-    "int64: tau_step, a_rs, a_cs, stride_tau, stride_a",
+    "pointer: tau, a, v, t",
+    "int32: m, n, above",
+    "int64: tau_step, a_rs, a_cs, v_cs, t_cs, stride_tau, stride_a, stride_v, stride_t",
 )
 VECTOR = 16  # bytes of a column that a thread has in a row
 GROUP = 8  # rows of a thread whose steps have code of their own
 HEAD = 8  # elements for a reflector
-#: Rows and columns, and threads of a column, by words of an element: 64 registers hold what a thread has of
-#: one. With 128 rows of two words there are too many threads for the registers that they need.
-SHAPES = {1: ((32, 1), (64, 2), (128, 2)), 2: ((32, 1), (64, 2), (96, 4)), 4: ((32, 2), (64, 4))}
+#: Rows, which are columns too, and threads of a column, by words of an element: 64 registers hold what a
+#: thread has of one. With 128 rows of two words there are too many threads for the registers that they need.
+SQUARES = {1: ((32, 1), (64, 2), (128, 2)), 2: ((32, 1), (64, 2), (96, 4)), 4: ((32, 2), (64, 4))}
+#: Rows, columns and threads of a column of panels.
+PANELS = {1: ((256, 64, 8), (512, 64, 8), (1024, 32, 16)), 2: (), 4: ()}
 SUMS = 4  # partial sums: a multiply-add waits for the one before
 
 
@@ -46,41 +58,48 @@ class GeqrfSmall(BlockConfig):
     ----------
     dtype, DIM
         See `BlockConfig`.
-    ORDER : int
-        The most rows and columns. DIM / ORDER threads have a column.
+    ROWS, COLS : int
+        The most rows and columns. DIM / COLS threads have a column.
+    IS_PANEL : bool
+        Whether V is left as well, and perhaps T.
     """
 
     DIM: int = 32
-    ORDER: int = 32
+    ROWS: int = 32
+    COLS: int = 32
+    IS_PANEL: bool = False
 
     STEM: ClassVar[str] = STEM
+    SUMS: ClassVar[int] = SUMS
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require(
-            self.DIM % self.ORDER == 0 and WARP % self.SPLIT == 0,
+            0 < self.COLS <= self.ROWS and self.DIM % self.COLS == 0 and WARP % self.SPLIT == 0,
             "threads",
-            "DIM / ORDER divides 32",
+            "COLS <= ROWS and DIM / COLS divides 32",
             DIM=self.DIM,
-            ORDER=self.ORDER,
+            ROWS=self.ROWS,
+            COLS=self.COLS,
         )
         require(
             self.OWN > 0 and self.OWN % self.vector == 0 and self.OWN % self.GROUP == 0,
             "rows",
-            "ORDER^2 / DIM is made of vectors and of groups of 8, or a group",
+            "ROWS COLS / DIM is made of vectors and of groups of 8, or a group",
             DIM=self.DIM,
-            ORDER=self.ORDER,
+            ROWS=self.ROWS,
+            COLS=self.COLS,
         )
 
     @property
     def SPLIT(self) -> int:
         """Threads of a column."""
-        return max(self.DIM // self.ORDER, 1)
+        return max(self.DIM // max(self.COLS, 1), 1)
 
     @property
     def OWN(self) -> int:
         """Rows of a thread."""
-        return self.ORDER // self.SPLIT
+        return self.ROWS // self.SPLIT
 
     @property
     def GROUP(self) -> int:
@@ -95,7 +114,12 @@ class GeqrfSmall(BlockConfig):
     @property
     def ld(self) -> int:
         """Elements from column to column in shared memory: a vector more, against bank conflicts."""
-        return self.ORDER + self.vector
+        return self.ROWS + self.vector
+
+    @property
+    def ld_t(self) -> int:
+        """Elements from column to column of V^H V, which takes the place of the matrix meanwhile."""
+        return self.COLS + self.vector
 
     @property
     def registers(self) -> int:
@@ -104,45 +128,68 @@ class GeqrfSmall(BlockConfig):
 
     @property
     def shared_elements(self) -> int:
-        """The matrix; two columns and their reflectors."""
-        return self.ORDER * (self.ld + 2) + 2 * HEAD
+        """The shared memory that `_places` describes."""
+        return self.COLS * (self.ld + 3) + 2 * (self.ROWS + HEAD)
 
     @property
     def variants(self) -> tuple[Self, ...]:
-        shapes = SHAPES[self.dtype_facts.itemsize // 4]
-        if self.ORDER < WARP:
+        words = self.dtype_facts.itemsize // 4
+        if self.COLS < WARP:
             return (self,)
-        return tuple(replace(self, ORDER=order, DIM=order * split) for order, split in shapes)
+        squares = [(False, rows, rows, split) for rows, split in SQUARES[words]]
+        shapes = squares + [(True, *shape) for shape in PANELS[words]]
+        return tuple(
+            replace(self, IS_PANEL=is_panel, ROWS=rows, COLS=cols, DIM=cols * split)
+            for is_panel, rows, cols, split in shapes
+        )
 
-    def specialize(self, rows: int) -> Self | None:
+    def whole(self, rows: int) -> Self | None:
         """The Config for matrices of up to `rows` rows, if there is one."""
-        return next((each for each in self.variants if rows <= each.ORDER), None)
+        return next((each for each in self.variants if not each.IS_PANEL and rows <= each.ROWS), None)
+
+    def panel(self, rows: int) -> Self | None:
+        """The Config for panels of up to `rows` rows, if there is one."""
+        return next((each for each in self.variants if each.IS_PANEL and rows <= each.ROWS), None)
 
 
 def source(config: GeqrfSmall) -> KernelSource:
-    """The kernel of `config`, for ORDER >= m >= n.
+    """The kernel of `config`, for ROWS >= m >= n and COLS >= n.
 
     Kernel parameters
     -----------------
-    tau, a: pointer, tau and A
+    tau, a, v, t: pointer, tau, A, and of a panel V and T
     m, n: int32, rows and columns of a matrix
+    above: int32, rows of V above the panel, which become zero
     tau_step: int64, stride of tau (elements)
     a_rs, a_cs: int64, row and column stride of A (elements)
-    stride_tau, stride_a: int64, batch strides (elements)
+    v_cs, t_cs: int64, column strides of V and T, whose row strides are 1 (elements); 0 for no T
+    stride_tau, stride_a, stride_v, stride_t: int64, batch strides (elements)
 
     Grid: x one block, z the batch. R replaces the upper triangle of A, the reflectors the rest.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
+def _places(config: GeqrfSmall) -> tuple[int, ...]:
+    """Return where shared memory has two columns, their reflectors, tau, factors of v, and reciprocals of
+    scales; the matrix is before them, or V^H V.
+    """
+    columns, span, cols = config.COLS * config.ld, 2 * config.ROWS, config.COLS
+    heads = columns + span
+    taus = heads + 2 * HEAD
+    parts = columns, heads, taus, taus + cols, taus + 2 * cols
+    return tuple(each * config.dtype_facts.reals_per_element for each in parts)
+
+
 def _publisher(config: GeqrfSmall, slot: int) -> Callable:
-    """``publish(x, f, h, w, column, head, tau, tau_step, j, col, part, lane)``: column j, whose reflector is
-    made, to shared memory; `f` keeps the factor of v in the threads of that column.
+    """``publish(x, h, w, column, head, s, j, col, part, lane)``: column j, whose reflector is made, tau and
+    the factor of v to shared memory, `s`.
     """
     facts, FIRST, GROUP_ROWS = config.dtype_facts, slot * config.GROUP, config.GROUP
     REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
     row, make, select, PARTS = row_of(config), reflector(facts), ptx.select, SUMS + facts.reals_per_element
     (_, store), add = vectors(config, FIRST), sum_over_parts(config, 1 + REALS)
+    _, _, TAUS, FACTORS, _ = _places(config)
 
     @device_function
     def near(k, x, w, j, part):
@@ -169,7 +216,7 @@ def _publisher(config: GeqrfSmall, slot: int) -> Callable:
     fars = unrolled(config.OWN - FIRST - GROUP_ROWS, far)
 
     @device_function
-    def publish(x, f, h, w, column, head, tau, tau_step, j, col, part, lane):
+    def publish(x, h, w, column, head, s, j, col, part, lane):
         for k in range(1 + PARTS):
             w[k] = real(0)
         nears(FIRST, x, w, j, part)
@@ -181,104 +228,70 @@ def _publisher(config: GeqrfSmall, slot: int) -> Callable:
             make(h, w[1], w[REALS], w[0])
             store(column, x)
             betas(FIRST, x, h, j, part)
-            for side in range(REALS):
-                f[side] = h[FACTOR + side]
             if part == 0:
                 for k in range(5):
                     head[k] = h[k]
                 for side in range(REALS):
-                    tau[j * tau_step * REALS + side] = h[TAU + side]
+                    s[TAUS + j * REALS + side] = h[TAU + side]
+                    s[FACTORS + j * REALS + side] = h[FACTOR + side]
 
     return publish
 
 
 def _stepper(config: GeqrfSmall, slot: int) -> Callable:
-    """``step(x, v, w, h, y, column, head, j, col, part, lane)``: column j, in shared memory, and its
-    reflector, off the column of a thread that is right of it.
+    """``step(x, v, w, h, y, column, head, s, j, col, part, lane)``: column j, in shared memory, and its
+    reflector, off the column of a thread that is right of it. Of a panel the product with a column of V left
+    of it is kept.
+
+    The column is read twice: registers that keep it would be twice as many.
     """
-    facts, FIRST, GROUP_ROWS = config.dtype_facts, slot * config.GROUP, config.GROUP
-    REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
-    row, select, (load, _) = row_of(config), ptx.select, vectors(config, FIRST)
+    facts, REALS, COMPLEX = (
+        config.dtype_facts,
+        config.dtype_facts.reals_per_element,
+        config.dtype_facts.is_complex,
+    )
+    real, offset, opaque, int32 = ptx.REALS[facts.real], ptx.offset, ptx.opaque, ptx.types.int32
     project, multiply, add = projector(facts), multiplier(facts), sum_over_parts(config, REALS)
-    PARTS = SUMS // REALS
+    dot, less, PARTS = dotter(config, slot), updater(config, slot), SUMS // REALS
+    IS_PANEL, LD, (*_, FACTORS, _) = config.IS_PANEL, config.ld_t, _places(config)
 
     @device_function
-    def add_product(w, k, v, re, im):
-        at = 2 + k % PARTS * REALS
-        if COMPLEX:
-            w[at] += v[k * 2] * re + v[k * 2 + 1] * im
-            w[at + 1] += v[k * 2] * im - v[k * 2 + 1] * re
-        else:
-            w[at] += v[k] * re
-
-    @device_function
-    def near(k, x, v, w, j, part):
-        """A row of the diagonal's group: what is not below the diagonal may be no number."""
-        at, i = k * REALS, row(k, part)
-        for side in range(REALS):
-            v[at + side] = select(i > j, v[at + side], real(0))
-            w[side] += select(i == j, x[at + side], real(0))
-        re, im = select(i > j, x[at], real(0)), select(i > j, x[at + REALS - 1], real(0))
-        add_product(w, k, v, re, im)
-
-    @device_function
-    def far(k, x, v, w):
-        add_product(w, k, v, x[k * REALS], x[k * REALS + REALS - 1])
-
-    @device_function
-    def less(k, x, v, y):
-        at = k * REALS
-        if COMPLEX:
-            x[at] += v[at + 1] * y[1] - v[at] * y[0]
-            x[at + 1] -= v[at] * y[1] + v[at + 1] * y[0]
-        else:
-            x[at] -= v[at] * y[0]
-
-    @device_function
-    def less_near(k, x, v, y, j, part):
-        at, i = k * REALS, row(k, part)
-        re = v[at] * y[0]
-        if COMPLEX:
-            re, im = v[at] * y[0] - v[at + 1] * y[1], v[at] * y[1] + v[at + 1] * y[0]
-            x[at + 1] -= select(i > j, im, select(i == j, y[3], real(0)))
-        x[at] -= select(i > j, re, select(i == j, y[2], real(0)))
-
-    nears, less_nears = unrolled(GROUP_ROWS, near), unrolled(GROUP_ROWS, less_near)
-    fars, less_fars = (unrolled(config.OWN - FIRST - GROUP_ROWS, each) for each in (far, less))
-
-    @device_function
-    def step(x, v, w, h, y, column, head, j, col, part, lane):
-        for k in range(5):
-            h[k] = head[k]
+    def step(x, v, w, h, y, column, head, s, j, col, part, lane):
         for k in range(2 + SUMS):
             w[k] = real(0)
-        load(v, column)
-        nears(FIRST, x, v, w, j, part)
-        fars(FIRST + GROUP_ROWS, x, v, w)
+        dot(column, x, v, w, j, part)
         for k in range(1, PARTS):
             for side in range(REALS):
                 w[2 + side] += w[2 + k * REALS + side]
+        for k in range(5):
+            h[k] = head[k]
         project(y, w, 0, w, 2, h)
         add(y, lane)
         if col > j:
             multiply(y, 2, y, h)
-            y[0], y[1] = h[FACTOR] * y[2], real(0)
+            y[0] = h[FACTOR] * y[2]
             if COMPLEX:
                 y[0] = h[FACTOR] * y[2] - h[FACTOR + 1] * y[3]
                 y[1] = h[FACTOR] * y[3] + h[FACTOR + 1] * y[2]
-            less_nears(FIRST, x, v, y, j, part)
-            less_fars(FIRST + GROUP_ROWS, x, v, y)
+            less(offset(column, opaque(int32(0))), x, v, y, j, part)
+        elif IS_PANEL and part == 0:
+            at, f = (col * LD + j) * REALS, s[FACTORS + col * REALS]
+            s[at] = f * y[0]
+            if COMPLEX:
+                f_im = s[FACTORS + col * 2 + 1]
+                s[at], s[at + 1] = f * y[0] - f_im * y[1], f * y[1] + f_im * y[0]
 
     return step
 
 
 def _steps_of(config: GeqrfSmall, slot: int) -> Callable:
-    """``run(x, v, f, w, h, y, columns, heads, tau, tau_step, n, col, part, t)``: the steps of a group of
-    rows on the diagonal.
+    """``run(x, v, w, h, y, s, n, triangular, col, part, t)``: the steps of a group of diagonal rows. With
+    `triangular` products with columns on the left are needed.
     """
     REALS, GROUP_COLUMNS = config.dtype_facts.reals_per_element, config.GROUP * config.SPLIT
     FIRST, LAST, SPLIT = slot * GROUP_COLUMNS, (slot + 1) * GROUP_COLUMNS, config.SPLIT
-    SPAN, PART, HEADS = config.ORDER * REALS, config.vector * REALS, HEAD * REALS
+    SPAN, PART, HEADS, IS_PANEL = config.ROWS * REALS, config.vector * REALS, HEAD * REALS, config.IS_PANEL
+    COLUMNS, REFLECTORS, *_ = _places(config)
     publish, step, int32, offset = (
         _publisher(config, slot),
         _stepper(config, slot),
@@ -288,49 +301,70 @@ def _steps_of(config: GeqrfSmall, slot: int) -> Callable:
     MORE = WARP // SPLIT - 1  # columns of a warp after its first
 
     @device_function
-    def run(x, v, f, w, h, y, columns, heads, tau, tau_step, n, col, part, t):
+    def run(x, v, w, h, y, s, n, triangular, col, part, t):
         j, lane, warp = int32(FIRST), int32(t & 31), int32(t >> 5)
         while j < LAST and j < n:
-            column = offset(columns, (j & 1) * SPAN + part * PART)
-            head = offset(heads, (j & 1) * HEADS)
+            column = offset(s, COLUMNS + (j & 1) * SPAN + part * PART)
+            head = offset(s, REFLECTORS + (j & 1) * HEADS)
             if j * SPLIT >> 5 == warp:
-                publish(x, f, h, w, column, head, tau, tau_step, j, col, part, lane)
+                publish(x, h, w, column, head, s, j, col, part, lane)
             cuda.syncthreads()
-            if warp * (WARP // SPLIT) + MORE > j:  # the warp has columns that are right of it
-                step(x, v, w, h, y, column, head, j, col, part, lane)
+            if (IS_PANEL and triangular) or warp * (WARP // SPLIT) + MORE > j:
+                step(x, v, w, h, y, column, head, s, j, col, part, lane)
             j = int32(j + 1)
 
     return run
 
 
+def _triangle_writer(config: GeqrfSmall) -> Callable:
+    """``write(t, t_cs, s, taus, n, row)``: a row of T from V^H V, with zeros below its diagonal."""
+    facts, LD, make = config.dtype_facts, config.ld_t, triangle_maker(config.dtype_facts)
+    REALS, real, int64 = facts.reals_per_element, ptx.REALS[facts.real], ptx.types.int64
+
+    @device_function
+    def write(t, t_cs, s, taus, n, row):
+        if row < n:
+            make(s, LD, taus, 1, n, row)
+            for c in range(n):
+                for side in range(REALS):
+                    x = s[(c * LD + row) * REALS + side] if row <= c else real(0)
+                    t[(int64(c) * t_cs + row) * REALS + side] = x
+
+    return write
+
+
 def _build(config: GeqrfSmall):
-    facts, ORDER, LD, SPLIT = config.dtype_facts, config.ORDER, config.ld, config.SPLIT
+    facts, LD, SPLIT, DIM = config.dtype_facts, config.ld, config.SPLIT, config.DIM
     REALS, real, offset = facts.reals_per_element, ptx.REALS[facts.real], ptx.offset
     int32, int64, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.shared_pointer
-    TILE, SPAN, PART, OWN = ORDER * LD * REALS, ORDER * REALS, config.vector * REALS, config.OWN * REALS
-    copy, commit, wait = block_copier(config, ORDER, ORDER, 1, LD), ptx.commit_async, ptx.wait_async(0)
+    IS_PANEL = config.IS_PANEL
+    PART, OWN, SCRATCH = config.vector * REALS, config.OWN * REALS, 2 + SUMS + REALS
+    _, _, TAUS, FACTORS, BACK = _places(config)
+    copy = block_copier(config, config.ROWS, config.COLS, 1, LD, unrolls=not IS_PANEL)
+    commit, wait, grid_dependency_wait = ptx.commit_async, ptx.wait_async(0), ptx.grid_dependency_wait
     (load, store), scale, finish = vectors(config, 0), column_scaler(config), finisher(config)
-    slots = range(config.OWN // config.GROUP)
+    slots = range(-(-config.COLS // (config.GROUP * SPLIT)))
     steps = in_order([_steps_of(config, slot) for slot in slots])
-    by_rows, by_columns, grid_dependency_wait = (
-        matrix_writer(config, True),
-        matrix_writer(config, False),
-        ptx.grid_dependency_wait,
+    by_rows, by_columns = matrix_writer(config, True, False), matrix_writer(config, False, False)
+    write_v, write_triangle, quotient = (
+        matrix_writer(config, True, True),
+        _triangle_writer(config),
+        ptx.quotient,
     )
-    SCRATCH = 2 + SUMS + REALS
 
-    def geqrf_small(tau, a, m, n, tau_step, a_rs, a_cs, stride_tau, stride_a):
+    def geqrf_small(
+        tau, a, v, t, m, n, above, tau_step, a_rs, a_cs, v_cs, t_cs,
+        stride_tau, stride_a, stride_v, stride_t,
+    ):  # fmt: skip
         # (1) the matrix, and the column of this thread
-        t, batch = int32(cuda.threadIdx.x & 1023), int64(cuda.blockIdx.z)
-        col, part, lane = int32(t // SPLIT), int32(t % SPLIT), int32(t & 31)
+        thread, batch = int32(cuda.threadIdx.x & 1023), int64(cuda.blockIdx.z)
+        col, part, lane = int32(thread // SPLIT), int32(thread % SPLIT), int32(thread & 31)
         s = shared_pointer(cuda.shared.array(0, real, alignment=16))
-        columns, heads = offset(s, TILE), offset(s, TILE + 2 * SPAN)
-        x, v = cuda.local.array(OWN, real), cuda.local.array(OWN, real)
-        f, h, y = cuda.local.array(2, real), cuda.local.array(5, real), cuda.local.array(4, real)
-        w = cuda.local.array(SCRATCH, real)
+        x, column = cuda.local.array(OWN, real), cuda.local.array(PART, real)
+        h, y, w = cuda.local.array(5, real), cuda.local.array(4, real), cuda.local.array(SCRATCH, real)
         grid_dependency_wait()
-        tau, a = offset(tau, batch * stride_tau * REALS), offset(a, batch * stride_a * REALS)
-        copy(s, a, a_rs, a_cs, t, m, n, 0, 0)
+        a = offset(a, batch * stride_a * REALS)
+        copy(s, a, a_rs, a_cs, thread, m, n, 0, 0)
         commit()
         wait()
         cuda.syncthreads()
@@ -339,16 +373,37 @@ def _build(config: GeqrfSmall):
 
         # (2) columns of about one, and a reflector after the other
         scale(x, w, lane)
-        back, f[0], f[1] = w[1], real(0), real(0)
-        steps(x, v, f, w, h, y, columns, heads, tau, tau_step, n, col, part, t)
+        if part == 0:
+            s[BACK + col] = w[1]
+        steps(x, column, w, h, y, s, n, t_cs != 0, col, part, thread)
 
-        # (3) the results
-        finish(0, x, f, back, col, part)
+        # (3) tau, and T
+        cuda.syncthreads()
+        if thread < n:
+            tau = offset(tau, (batch * stride_tau + int64(thread) * tau_step) * REALS)
+            for k in range(REALS):
+                tau[k] = s[TAUS + thread * REALS + k]
+        if IS_PANEL:
+            if t_cs != 0:
+                write_triangle(offset(t, batch * stride_t * REALS), t_cs, s, offset(s, TAUS), n, thread)
+            cuda.syncthreads()
+
+        # (4) the matrix, and V
+        finish(0, x, offset(s, FACTORS + col * REALS), s[BACK + col], col, part)
         store(own, x)
         cuda.syncthreads()
         if abs(a_rs) <= abs(a_cs):
-            by_rows(a, s, a_rs, a_cs, t, m, n)
+            by_rows(a, s, a_rs, a_cs, thread, m, n)
         else:
-            by_columns(a, s, a_rs, a_cs, t, m, n)
+            by_columns(a, s, a_rs, a_cs, thread, m, n)
+        if IS_PANEL:
+            v = offset(v, batch * stride_v * REALS)
+            write_v(v, s, int64(1), v_cs, thread, m, n)
+            i = thread
+            while i < above * n:
+                j = int32(quotient(i, above))
+                for k in range(REALS):
+                    v[(j * v_cs + (i - j * above - above)) * REALS + k] = real(0)
+                i = int32(i + DIM)
 
     return geqrf_small

@@ -1,7 +1,8 @@
 """Columns of small matrices in registers, each of a thread or of several neighbours: parts of `geqrf_small`.
 
-Threads of a column have 16 bytes of it by turns. `config` has ORDER, SPLIT (threads of a column), OWN (rows
-of a thread), `vector` (rows of 16 bytes) and `ld`. All that indexes registers is constant.
+Threads of a column have 16 bytes of it by turns. `config` has ROWS, COLS, SPLIT (threads of a column), OWN
+(rows of a thread), GROUP (rows whose steps have code of their own), SUMS (partial sums), `vector` (rows of 16
+bytes) and `ld`. All that indexes registers is constant.
 """
 
 from __future__ import annotations
@@ -14,7 +15,16 @@ from ...common.coalesced_index import coalesced_index
 from ..lane_sums import adder, larger, over_lanes
 from .reflector import scaler, size_of
 
-__all__ = ["column_scaler", "finisher", "matrix_writer", "row_of", "sum_over_parts", "vectors"]
+__all__ = [
+    "column_scaler",
+    "dotter",
+    "finisher",
+    "matrix_writer",
+    "row_of",
+    "sum_over_parts",
+    "updater",
+    "vectors",
+]
 
 BYTES = 16  # of a vector
 
@@ -72,6 +82,99 @@ def sum_over_parts(config: Any, count: int) -> Callable:
     return add
 
 
+def over_column(config: Any, slot: int, near: Callable, far: Callable) -> Callable:
+    """``run(column, x, v, w, j, part)``: ``near(k, x, v, w, j, part)`` for the rows of a thread in a group,
+    `far` for those below it, each with its vector of `column` in ``v``.
+    """
+    V, W, ROWS = config.vector, BYTES // config.dtype_facts.real_size, config.GROUP
+    FIRST, NEAR, FAR = slot * ROWS // V, ROWS // V, (config.OWN - (slot + 1) * ROWS) // V
+    STEP, load = W * config.SPLIT, ptx.load_shared(W)
+
+    def over(visit: Callable) -> Callable:
+        visit_all = unrolled(V, visit)
+
+        @device_function
+        def vector(q, column, x, v, w, j, part):
+            load(v, 0, column, q * STEP)
+            visit_all(q * V, x, v, w, j, part)
+
+        return vector
+
+    nears, fars = unrolled(NEAR, over(near)), unrolled(FAR, over(far))
+
+    @device_function
+    def run(column, x, v, w, j, part):
+        nears(FIRST, column, x, v, w, j, part)
+        fars(FIRST + NEAR, column, x, v, w, j, part)
+
+    return run
+
+
+def dotter(config: Any, slot: int) -> Callable:
+    """``dot(column, x, v, w, j, part)``: the element of x in row j to `w`, and behind it sums of products
+    with the column below that row.
+    """
+    facts, V, REALS = config.dtype_facts, config.vector, config.dtype_facts.reals_per_element
+    COMPLEX, real, PARTS = facts.is_complex, ptx.REALS[facts.real], config.SUMS // facts.reals_per_element
+    row, select = row_of(config), ptx.select
+
+    @device_function
+    def add_product(w, k, v, re, im):
+        at, of = 2 + k % PARTS * REALS, k % V * REALS
+        if COMPLEX:
+            w[at] += v[of] * re + v[of + 1] * im
+            w[at + 1] += v[of] * im - v[of + 1] * re
+        else:
+            w[at] += v[of] * re
+
+    @device_function
+    def near(k, x, v, w, j, part):
+        """A row of the diagonal's group: what is not below the diagonal may be no number."""
+        at, i = k * REALS, row(k, part)
+        for side in range(REALS):
+            of = k % V * REALS + side
+            v[of] = select(i > j, v[of], real(0))
+            w[side] += select(i == j, x[at + side], real(0))
+        re, im = select(i > j, x[at], real(0)), select(i > j, x[at + REALS - 1], real(0))
+        add_product(w, k, v, re, im)
+
+    @device_function
+    def far(k, x, v, w, j, part):
+        add_product(w, k, v, x[k * REALS], x[k * REALS + REALS - 1])
+
+    return over_column(config, slot, near, far)
+
+
+def updater(config: Any, slot: int) -> Callable:
+    """``less(column, x, v, y, j, part)``: x less y times the column below row j, in that row less y[2:]."""
+    V, REALS, COMPLEX = (
+        config.vector,
+        config.dtype_facts.reals_per_element,
+        config.dtype_facts.is_complex,
+    )
+    real, row, select = ptx.REALS[config.dtype_facts.real], row_of(config), ptx.select
+
+    @device_function
+    def near(k, x, v, y, j, part):
+        at, of, i = k * REALS, k % V * REALS, row(k, part)
+        re = v[of] * y[0]
+        if COMPLEX:
+            re, im = v[of] * y[0] - v[of + 1] * y[1], v[of] * y[1] + v[of + 1] * y[0]
+            x[at + 1] -= select(i > j, im, select(i == j, y[3], real(0)))
+        x[at] -= select(i > j, re, select(i == j, y[2], real(0)))
+
+    @device_function
+    def far(k, x, v, y, j, part):
+        at, of = k * REALS, k % V * REALS
+        if COMPLEX:
+            x[at] += v[of + 1] * y[1] - v[of] * y[0]
+            x[at + 1] -= v[of] * y[1] + v[of + 1] * y[0]
+        else:
+            x[at] -= v[of] * y[0]
+
+    return over_column(config, slot, near, far)
+
+
 def column_scaler(config: Any) -> Callable:
     """``scale(x, w, lane)``: the column of a thread, by a power of two, to about one; ``w[1]`` is the
     reciprocal of that.
@@ -120,10 +223,13 @@ def finisher(config: Any) -> Callable:
     return unrolled(config.OWN, element)
 
 
-def matrix_writer(config: Any, by_rows: bool) -> Callable:
-    """``write(a, s, a_rs, a_cs, t, m, n)``: the matrix back; neighbouring threads have neighbours."""
-    REALS, LD = config.dtype_facts.reals_per_element, config.ld
-    over, store = coalesced_index(config.ORDER, config.ORDER, config.threads, by_rows), ptx.store_global
+def matrix_writer(config: Any, by_rows: bool, is_v: bool) -> Callable:
+    """``write(a, s, a_rs, a_cs, t, m, n)``: the matrix, or if `is_v` V with its ones and zeros; neighbouring
+    threads have neighbours.
+    """
+    facts, LD, select = config.dtype_facts, config.ld, ptx.select
+    REALS, real, store = facts.reals_per_element, ptx.REALS[facts.real], ptx.store_global
+    over = coalesced_index(config.ROWS, config.COLS, config.threads, by_rows)
     COUNT, coords, has, following, first = over.count, over.coords, over.has, over.following, over.first
     opaque, int32 = ptx.opaque, ptx.types.int32
 
@@ -134,7 +240,11 @@ def matrix_writer(config: Any, by_rows: bool) -> Callable:
             i, j = coords(t, k)
             if has(t, k):
                 for side in range(REALS):
-                    store(a, at * REALS + side, s[(i + j * LD) * REALS + side], (i < m) & (j < n))
+                    x = s[(i + j * LD) * REALS + side]
+                    if is_v:
+                        one = real(1) if side == 0 else real(0)
+                        x = select(i > j, x, select(i == j, one, real(0)))
+                    store(a, at * REALS + side, x, (i < m) & (j < n))
             at = following(at, t, k, a_rs, a_cs)
 
     return write
