@@ -23,11 +23,12 @@ from ..operators.row import CORE, Row
 from .launched import Places, launched
 from .tensors import TENSORS
 
-__all__ = ["TABLE", "Operator", "computed", "register"]
+__all__ = ["TABLE", "Operator", "computed", "is_plain", "register"]
 
 LIBRARY = torch.library.Library("pyblasgpu", "DEF")
 #: Keys below which nothing is but the computation.
 _PLAIN = (_C.DispatchKey.CPU, _C.DispatchKey.CUDA)
+_BELOW = _C._after_ADInplaceOrView_keyset
 _TYPES = (Tensor, torch.nn.Parameter)
 #: Each row by the name of its operator.
 TABLE: dict[str, type[Operator]] = {}
@@ -100,6 +101,12 @@ def computed(row: Any, *args: Any) -> Any:
     return outputs
 
 
+def is_plain(keyset: Any) -> bool:
+    """Whether a call that is at the key of gradients is computed next: no mode, transform or conjugation."""
+    found: bool = (keyset & _BELOW).highestPriorityTypeId() in _PLAIN
+    return found
+
+
 def _direct(op: Any, row: type[Operator], function: Any) -> Callable[..., Any]:
     """Return the function of an operator: itself, but for plain tensors of a device that nothing watches."""
     apply, is_traced = function.apply, torch.compiler.is_dynamo_compiling
@@ -139,7 +146,7 @@ def _is_watched() -> bool:
 
 def _differentiable(op: Any, row: type[Operator], function: Any) -> Callable[..., Any]:
     """Return the kernel above the computation, which records it where gradients or tangents are wanted."""
-    after, below = _C._after_autograd_keyset, _C._after_ADInplaceOrView_keyset
+    after = _C._after_autograd_keyset
 
     def kernel(keyset: Any, *args: Any) -> Any:
         is_recorded = _C.is_grad_enabled() and _C._any_requires_grad(*args)
@@ -147,7 +154,7 @@ def _differentiable(op: Any, row: type[Operator], function: Any) -> Callable[...
             with enable_single_level_autograd_function():  # one level of torch.func at a time gets here
                 return function.apply(keyset, *args)
         with _C._AutoDispatchBelowAutograd():
-            if (keyset & below).highestPriorityTypeId() in _PLAIN:  # no mode, transform or lazy conjugation
+            if is_plain(keyset):
                 return computed(row, *args)
             return op.redispatch(keyset & after, *args)
 
@@ -160,7 +167,7 @@ def _recorded(op: Any, row: type[Operator]) -> Any:
     whole = (*names, *row.returns)
     saved, constant = ([whole.index(name) for name in each] for each in (row.saved, row.constant))
     others = [i for i in range(len(names)) if i not in tensors]
-    after, below = _C._after_autograd_keyset, _C._after_ADInplaceOrView_keyset
+    after = _C._after_autograd_keyset
 
     def forward(ctx: Any, keyset: Any, *args: Any) -> Any:
         result = launched(row, args) if keyset is None else dispatched(keyset, *args)
@@ -181,7 +188,7 @@ def _recorded(op: Any, row: type[Operator]) -> Any:
         return result
 
     def dispatched(keyset: Any, *args: Any) -> Any:
-        if (keyset & below).highestPriorityTypeId() in _PLAIN:
+        if is_plain(keyset):
             with _C._AutoDispatchBelowAutograd():
                 return computed(row, *args)
         with ExitStack() as stack:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any
 
@@ -13,7 +13,7 @@ from torch import _C, Tensor
 from torch.autograd import forward_ad
 
 from ..dispatch.overrides import set_math_mode
-from ..torch.operators import computed
+from ..torch.operators import computed, is_plain
 from ..torch.tensors import TENSORS
 from .call import Call
 from .targets import FUNCTIONS, GRADIENTS, PRODUCTS, Target
@@ -21,35 +21,36 @@ from .targets import FUNCTIONS, GRADIENTS, PRODUCTS, Target
 __all__ = ["install"]
 
 _log = logging.getLogger("pyblasgpu")
-Deciding = Callable[[], Any]
 
 
-def install(key: str, deciding: Deciding, products: bool) -> Any:
+def install(key: str, deciding: list[Any], products: bool) -> Any:
     """Replace the kernels of a key; return the library whose end gives PyTorch's back.
 
     Parameters
     ----------
     key : {'CUDA', 'CPU'}
         The key of the dispatcher.
-    deciding : callable
-        Returns the patch that decides a call, or None.
+    deciding : list
+        Holds the patch that decides calls, or None.
     products : bool
         Whether products are replaced, and nothing else.
     """
     library = torch.library.Library("aten", "IMPL")
+    computing = {}
 
-    def replace(op: Any, kind: type[_Replacing], key: str, target: Target) -> None:
-        name = op.name().partition("::")[2]
-        library.impl(name, kind(op, key, target, deciding), key, with_keyset=True)
+    def replace(op: Any, kernel: Any, key: str) -> Any:
+        library.impl(op.name().partition("::")[2], kernel, key, with_keyset=True)
+        return kernel
 
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", "Warning only once for all operators")
             for name, target in (PRODUCTS if products else FUNCTIONS).items():
                 for op in _overloads(name, key):
-                    replace(op, _Kernel, key, target)
+                    computing[op] = replace(op, _Kernel(op, key, target, deciding), key)
             for name, target in ({} if products else GRADIENTS).items():
-                replace(getattr(torch.ops.aten, name).default, _Gradient, f"Autograd{key}", target)
+                op, above = getattr(torch.ops.aten, name).default, f"Autograd{key}"
+                replace(op, _Gradient(op, above, target, deciding, computing.get(op)), above)
     except BaseException:
         library._destroy()
         raise
@@ -76,12 +77,12 @@ class _Replacing:
         The key of the dispatcher.
     target : Target
         The function of its calls.
-    deciding : callable
-        Returns the patch that decides a call, or None.
+    deciding : list
+        Holds the patch that decides calls, or None.
     """
 
-    def __init__(self, op: Any, key: str, target: Target, deciding: Deciding) -> None:
-        self._original = torch.library.get_kernel(op, key)
+    def __init__(self, op: Any, key: str, target: Target, deciding: list[Any]) -> None:
+        self._original = torch.library.get_kernel(op, key).call_boxed
         self._target, self._deciding = target, deciding
         arguments = op._schema.arguments
         written = [each for each in arguments if each.alias_info is not None and each.alias_info.is_write]
@@ -100,13 +101,13 @@ class _Kernel(_Replacing):
     """A kernel that computes."""
 
     def __call__(self, keyset: Any, *args: Any, **kwargs: Any) -> Any:
-        patch = self._deciding()
+        (patch,) = self._deciding
         if patch is None:
-            return self._original.call_boxed(keyset, *args, **kwargs)
+            return self._original(keyset, *args, **kwargs)
         # stacks alone may have a size of another name
         if _are_below(patch.thresholds[self._target.routine], args):
             patch.count(self._target.routine, "small")
-            return self._original.call_boxed(keyset, *args, **kwargs)
+            return self._original(keyset, *args, **kwargs)
         inputs = {name: value for name, value in kwargs.items() if name not in self._outs}
         outs = [args[0]] if self._is_in_place else [kwargs[name] for name in self._outs]
         call = self._call(patch, args, inputs)
@@ -121,23 +122,35 @@ class _Kernel(_Replacing):
                 _log.warning("%s stays with PyTorch: %s", self._target.routine, refusal)
                 reason = "refused"
         patch.count(self._target.routine, reason)
-        return result if reason is None else self._original.call_boxed(keyset, *args, **kwargs)
+        return result if reason is None else self._original(keyset, *args, **kwargs)
 
 
 class _Gradient(_Replacing):
-    """A kernel above those that compute, which records the operator of the table for gradients."""
+    """A kernel above those that compute, which records the operator of the table for gradients.
+
+    Where nothing is to be recorded, as in backward, it calls `computing`, the kernel below, if there is one:
+    the dispatcher would be on the way to it once more.
+    """
+
+    def __init__(self, op: Any, key: str, target: Target, deciding: list[Any], computing: Any) -> None:
+        super().__init__(op, key, target, deciding)
+        self._computing = computing
 
     def __call__(self, keyset: Any, *args: Any, **kwargs: Any) -> Any:
-        patch = self._deciding()
-        if patch is not None and not _are_below(patch.thresholds[self._target.routine], args):
-            is_recorded = _C.is_grad_enabled() and _C._any_requires_grad(*args)
-            if is_recorded or forward_ad._current_level >= 0:
-                call = self._call(patch, args, kwargs)
-                if not isinstance(call, str) and call.checked is None:
-                    patch.count(self._target.routine)
-                    name = call.row.schema.partition("(")[0]
-                    return getattr(TENSORS, name)(*call.arguments)
-        return self._original.call_boxed(keyset, *args, **kwargs)
+        (patch,) = self._deciding
+        if patch is None:
+            return self._original(keyset, *args, **kwargs)
+        if forward_ad._current_level < 0 and not (_C.is_grad_enabled() and _C._any_requires_grad(*args)):
+            if self._computing is not None and is_plain(keyset):
+                with _C._AutoDispatchBelowAutograd():
+                    return self._computing(keyset, *args, **kwargs)
+        elif not _are_below(patch.thresholds[self._target.routine], args):
+            call = self._call(patch, args, kwargs)
+            if not isinstance(call, str) and call.checked is None:
+                patch.count(self._target.routine)
+                name = call.row.schema.partition("(")[0]
+                return getattr(TENSORS, name)(*call.arguments)
+        return self._original(keyset, *args, **kwargs)
 
 
 def _are_below(least: float, args: tuple[Any, ...]) -> bool:

@@ -52,6 +52,8 @@ class TorchPatch(Patch):
     library = "PyTorch"
     #: Libraries of kernels, by the key of the dispatcher and whether they are for products.
     _installed: ClassVar[dict[tuple[str, bool], Any]] = {}
+    #: The patch that decides the calls of such kernels, or None; kernels read it.
+    _deciding: ClassVar[dict[tuple[str, bool], list[TorchPatch | None]]] = {}
 
     def __init__(
         self, backend: str, thresholds: dict[str, float], math_mode: str | None, replaces: bool
@@ -66,24 +68,15 @@ class TorchPatch(Patch):
             for products in (False, True):
                 wanted = any(patch.math_mode or not products for patch in patches)
                 library = cls._installed.get((key, products))
+                deciding = cls._deciding.setdefault((key, products), [None])
+                last = patches[-1] if patches else None
+                deciding[0] = None if last is None or (products and not last.math_mode) else last
                 if wanted and library is None:
                     kernels = import_module(".kernels", __package__)
-                    cls._installed[key, products] = kernels.install(key, _decider(key, products), products)
+                    cls._installed[key, products] = kernels.install(key, deciding, products)
                 elif library is not None and not wanted:
                     del cls._installed[key, products]
                     library._destroy()
-
-
-def _decider(key: str, products: bool) -> Any:
-    """Return the function that returns the patch that decides calls of a key, or None."""
-
-    def deciding() -> TorchPatch | None:
-        for patch in reversed(TorchPatch.active):
-            if _KEYS[patch.backend] == key:
-                return patch if patch.math_mode or not products else None
-        return None
-
-    return deciding
 
 
 def patch_torch(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from math import inf
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -354,6 +355,27 @@ def test_small_calls_are_passed_on_unseen(monkeypatch):
     with patch_torch(backend="cpu", thresholds={"qr_stack": 2, "inv": 101}) as patch:
         torch.linalg.inv(torch.eye(100))
     assert patch.kept["inv", "small"] == 1
+
+
+@pytest.mark.parametrize(("records", "keys"), [(False, ["CPU"]), (True, ["AutogradCPU", "CPU"])])
+def test_calls_that_record_nothing_are_passed_on_at_once(records, keys, monkeypatch):
+    """As those within backward: the dispatcher is not on the way a second time."""
+    found, get_kernel = [], torch.library.get_kernel
+
+    def noting(op, key):
+        kernel = get_kernel(op, key)
+
+        def call_boxed(*args, **named):
+            found.append(key)
+            return kernel.call_boxed(*args, **named)
+
+        return SimpleNamespace(call_boxed=call_boxed)
+
+    monkeypatch.setattr(torch.library, "get_kernel", noting)
+    a = torch.eye(3).requires_grad_()
+    with patch_torch(backend="cpu", thresholds=9), torch.set_grad_enabled(records):
+        torch.linalg.solve_triangular(a, torch.ones(3, 1), upper=False)
+    assert found == keys
 
 
 def test_sizes_are_the_policys():
