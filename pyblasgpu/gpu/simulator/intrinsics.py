@@ -113,7 +113,11 @@ def load_shared(width: int, count: int = 1, step: int = 0):
         for v in range(count):
             local.load(i + v * width, pointer, j + v * step, width)
 
-    return load
+    def load_by_columns(local, i, pointer, j):
+        if not local.gather(i, pointer, j, width, count, step):
+            load(local, i, pointer, j)  # which says what is wrong
+
+    return load_by_columns if 1 < count >= width and step >= width and step % width == 0 else load
 
 
 def store_shared(width: int):
@@ -170,26 +174,30 @@ def is_aligned(width: int):
 
 @dataclass(slots=True)  # a frozen one takes long to make
 class _Copy:
-    """An asynchronous copy by `thread`; the part of the target that is longer than the source becomes 0."""
+    """An asynchronous copy; the part of the target that is longer than the source becomes 0."""
 
-    thread: int
     target: Pointer
-    to: slice
+    written: tuple[int, int, int]  # thread, first element, count
     source: Pointer
-    origin: slice
+    read: tuple[int, int, int]
 
     def enter(self) -> None:
         """Note that it may read and write at any time until it is waited for."""
-        written, read, to, origin = self.target.log, self.source.log, self.to, self.origin
+        written, read = self.target.log, self.source.log
         if written is not None:
-            written.writes.append((self.thread, to.start, to.stop - to.start))
+            written.writes.append(self.written)
         if read is not None:
-            read.reads.append((self.thread, origin.start, origin.stop - origin.start))
+            read.reads.append(self.read)
 
     def finish(self) -> None:
-        values, target = self.source.array[self.origin], self.target.array[self.to]
-        target[: values.size] = values
-        target[values.size :] = 0
+        (_, to, width), (_, at, count) = self.written, self.read
+        target, source = self.target.array, self.source.array
+        if count == width == 1:
+            target[to] = source[at]
+            return
+        target[to : to + count] = source[at : at + count]
+        if count < width:
+            target[to + count : to + width] = 0
 
 
 def copy_async(size: int, policy: str = "cg"):
@@ -199,15 +207,18 @@ def copy_async(size: int, policy: str = "cg"):
 
     def copy(shared, i, pointer, j, valid):
         real_size = shared.array.itemsize
-        count, rest = divmod(valid, real_size)
-        if rest or not 0 <= valid <= size:
+        width, count = size // real_size, valid // real_size
+        if not 0 <= valid <= size or valid % real_size:
             raise SimulatorError(f"cp.async of {valid} valid bytes of {size}")
-        width = size // real_size
-        to = shared.span(i, width, width)
-        origin = pointer.span(j, count, width) if count else slice(0, 0)
-        shared.array[to] = np.nan  # what is there until it is waited for, nobody knows
+        to = shared.checked(i, width, width)
+        at = pointer.checked(j, count, width) if count else 0
+        # what is there until it is waited for, nobody knows
+        if width == 1:
+            shared.array[to] = np.nan
+        else:
+            shared.array[to : to + width] = np.nan
         thread = current_thread()
-        started = _Copy(thread.index, shared, to, pointer, origin)
+        started = _Copy(shared, (thread.index, to, width), pointer, (thread.index, at, count))
         started.enter()
         thread.copies.append(started)
 

@@ -63,12 +63,15 @@ class _Local:
         return Pointer(array, (alignment or dtype.itemsize) // dtype.itemsize)
 
 
-class _Module(FakeCUDAModule):
-    """Numba's simulated module, with our threads and memory."""
+class _Cuda:
+    """The name ``cuda`` of the kernel files: our threads and memory; the rest is Numba's simulated module of
+    the launch that is running.
+    """
 
-    def __init__(self, grid: tuple[int, int, int], threads: int):
-        super().__init__(grid, (threads, 1, 1), 0)
-        self._shared, self._local = _Shared(), _Local()  # type: ignore[assignment]
+    shared, local = _Shared(), _Local()
+
+    def __getattr__(self, name: str):
+        return getattr(current_thread().block.launch.cuda, name)
 
     @property
     def threadIdx(self) -> Dim3:
@@ -86,13 +89,6 @@ class _Module(FakeCUDAModule):
 
     def syncthreads_or(self, value) -> bool:
         return any(current_thread().wait(bool(value)))
-
-
-class _Cuda:
-    """The name ``cuda`` of the kernel files: the module of the launch that is running."""
-
-    def __getattr__(self, name: str):
-        return getattr(current_thread().block.launch.cuda, name)
 
 
 cuda = _Cuda()
@@ -142,7 +138,7 @@ def launch(
     if grid[0] % cluster:
         raise SimulatorError(f"grid {grid} is not of whole clusters of {cluster} blocks")
     arguments, logs = _watched(arguments)
-    module = _Module(grid, threads)
+    module = FakeCUDAModule(grid, (threads, 1, 1), 0)
     facts = Launch(
         function, arguments, module, threads, shared_bytes, shared_limit, logs, {}, {}, cluster=cluster
     )

@@ -179,8 +179,8 @@ class Pointer:
         other.start, other.size, other.dtype = self.start + count, self.size, self.dtype
         return other
 
-    def span(self, i: int, count: int, aligned: int = 1) -> slice:
-        """Return the checked slice of `array` for elements i to i + count; `aligned` in elements."""
+    def checked(self, i: int, count: int, aligned: int = 1) -> int:
+        """Return where in `array` elements i to i + count begin; `aligned` in elements."""
         at = self.start + i
         if at < 0 or at + count > self.size:
             raise IndexError(
@@ -188,6 +188,11 @@ class Pointer:
             )
         if aligned > 1 and (self.phase + at) % aligned:
             raise SimulatorError(f"misaligned: index {i} is no multiple of {aligned} elements in memory")
+        return at
+
+    def span(self, i: int, count: int, aligned: int = 1) -> slice:
+        """Return the checked slice of `array` for elements i to i + count."""
+        at = self.checked(i, count, aligned)
         return slice(at, at + count)
 
     def read(self, i: int, count: int, aligned: int = 1) -> np.ndarray:
@@ -228,6 +233,24 @@ class Pointer:
             self.array[to] = source.array[at]
         else:
             self.array[to : to + count] = source.array[at : at + count]
+
+    def gather(self, i: int, source: Pointer, j: int, width: int, count: int, step: int) -> bool:
+        """Load `count` vectors of `width` elements that are `step` apart in `source`; False, and nothing is
+        done, where that is wrong.
+        """
+        to, at = self.start + i, source.start + j
+        end, past = to + width * count, at + step * (count - 1) + 1
+        fits = min(to, at) >= 0 and end <= self.size and past + width - 1 <= source.size
+        if not fits or (source.phase + at) % width or self.dtype is not source.dtype:
+            return False
+        if source.log is not None:
+            thread = _running().index
+            source.log.reads += [(thread, first, width) for first in range(at, past, step)]
+        if self.log is not None:
+            self.log.writes.append((_running().index, to, width * count))
+        for column in range(width):
+            self.array[to + column : end : width] = source.array[at + column : past + column : step]
+        return True
 
     def __getitem__(self, i: int):
         at = self.start + i

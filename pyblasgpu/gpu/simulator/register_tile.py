@@ -41,8 +41,13 @@ def rank1_update(
 
     def update(acc, a, b):
         tile = _elements(acc, 0, m * n, reals_per_element).reshape(n, m)
-        column = _elements(b, first_b, span_b, reals_per_element, conj_b)[::step_b, None]
-        tile += column * _elements(a, first_a, span_a, reals_per_element, conj_a)[::step_a]
+        column = _elements(b, first_b, span_b, reals_per_element, conj_b)
+        row = _elements(a, first_a, span_a, reals_per_element, conj_a)
+        if step_b > 1:
+            column = column[::step_b]
+        if step_a > 1:
+            row = row[::step_a]
+        tile += column.reshape(n, 1) * row
 
     return update
 
