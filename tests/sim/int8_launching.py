@@ -13,7 +13,7 @@ from pyblasgpu.kernels.gemm.int8.image import FACTS, Image, parts_of
 from pyblasgpu.kernels.gemm.int8.moduli import MODULI
 from pyblasgpu.types import DTYPES, dtype_of
 
-from .launching import run, strides
+from .launching import once_for_equal_arguments, run, strides
 
 __all__ = ["BOTH", "PANEL", "Packed", "Products", "combine", "config_of", "facts_of", "multiply", "pack"]
 
@@ -65,6 +65,7 @@ def _integers(a: np.ndarray, b: np.ndarray, of_a: int, conj=False, places=()) ->
     return len(a), len(b), a.shape[1], *options, of_a, *places, *steps[0], *steps[1]
 
 
+@once_for_equal_arguments
 def facts_of(*operands: np.ndarray, moduli: int = 13, panel=PANEL, kernels=row_scales) -> list[np.ndarray]:
     """What `row_scales` finds of A and B, extent by k, or of B alone."""
     rows = [Image(panel, *x.shape).rows for x in operands]
@@ -77,6 +78,7 @@ def facts_of(*operands: np.ndarray, moduli: int = 13, panel=PANEL, kernels=row_s
     return facts
 
 
+@once_for_equal_arguments
 def pack(
     *operands: np.ndarray,
     moduli=13,

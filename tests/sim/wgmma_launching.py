@@ -11,7 +11,7 @@ from pyblasgpu.kernels.gemm.wgmma import equilibrate, guarded, pack_halves, prod
 from pyblasgpu.kernels.gemm.wgmma.image import LO_SHIFT, STAGE_K, Image
 from pyblasgpu.types import Region
 
-from .launching import run, strides
+from .launching import once_for_equal_arguments, run, strides
 
 __all__ = ["BLK_K", "LEAST", "PANEL", "Packed", "multiply", "multiply_flagged", "pack", "powers_of"]
 
@@ -40,6 +40,7 @@ class Packed(NamedTuple):
         return values.transpose(0, 1, 4, 2, 3, 5).reshape(batch, image.panels * image.blk, -1)
 
 
+@once_for_equal_arguments
 def powers_of(a, b, kernels=equilibrate) -> np.ndarray:
     """What `equilibrate` finds for two matrices, extent by k: two rows of powers."""
     config = kernels.Equilibrate(dtype="c" if np.iscomplexobj(a) else "s")
@@ -50,6 +51,7 @@ def powers_of(a, b, kernels=equilibrate) -> np.ndarray:
     return powers[:-1].reshape(2, -1)
 
 
+@once_for_equal_arguments
 def pack(
     a,
     b,
