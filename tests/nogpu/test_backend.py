@@ -156,16 +156,24 @@ except pyblasgpu.errors.BackendUnavailable as reason:
 
 
 @needs_numba_cuda
-@pytest.mark.parametrize("value", ["0", "", "False", "false", "no", "off", "true", "1", " 1 ", "2"])
-def test_the_switch_of_the_simulator_means_what_numba_reads(value):
-    program = """
+def test_the_switch_of_the_simulator_means_what_numba_reads():
+    values = ["0", "", "False", "false", "no", "off", "true", "1", " 1 ", "2"]
+    program = f"""
+import os
+from importlib import reload
 from pyblasgpu.gpu import backend
 from numba.cuda.core import config
-print(backend.SIMULATED, bool(config.ENABLE_CUDASIM), backend.ptx.fill.__module__)
+for value in {values}:
+    os.environ["NUMBA_ENABLE_CUDASIM"] = value
+    config.reload_config()
+    reload(backend)
+    print(backend.SIMULATED, bool(config.ENABLE_CUDASIM), backend.ptx.fill.__module__)
 """
-    on = value.strip() in ("1", "2")
-    module = f"pyblasgpu.gpu.{'simulator' if on else 'intrinsics'}.register_tile"
-    assert lines(program, NUMBA_ENABLE_CUDASIM=value) == [f"{on} {on} {module}"]
+    expected = []
+    for on in (value.strip() in ("1", "2") for value in values):
+        module = f"pyblasgpu.gpu.{'simulator' if on else 'intrinsics'}.register_tile"
+        expected.append(f"{on} {on} {module}")
+    assert lines(program, NUMBA_ENABLE_CUDASIM="0") == expected
 
 
 @needs_numba_cuda

@@ -119,15 +119,15 @@ def declaring(dtype: str, array: np.ndarray, chunks, made=lambda chunk: chunk):
     return da.from_array(array, chunks=chunks).map_blocks(made, dtype=dtype, meta=meta)
 
 
-CHUNKS = pytest.mark.parametrize("chunks", [6, (6, 3), 2], ids=str)
+CHUNKS = [6, (6, 3), 2]
+DTYPES_OF_CHUNKS = [("d", "i8"), ("d", "f"), ("f", "d"), ("i8", "d"), ("d", "?")]
 
 
-@CHUNKS
-@pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize(("declared", "real"), [("d", "i8"), ("d", "f"), ("f", "d"), ("i8", "d"), ("d", "?")])
-def test_chunks_of_another_dtype_than_declared(call, declared, real, chunks):
+@pytest.mark.parametrize(("call", "dtypes", "chunks"), pairs(CALLS, DTYPES_OF_CHUNKS, CHUNKS), ids=str)
+def test_chunks_of_another_dtype_than_declared(call, dtypes, chunks):
     """The computation is in the dtype that was declared, and on the values that are there."""
     routine, expected = CALLS[call]
+    declared, real = dtypes
     a, b = (np.rint(8 * x) / 4 for x in matrices(6, 4))
     if real == "?":
         a, b = np.eye(6), b > 0
@@ -146,20 +146,19 @@ def test_vectors_of_another_dtype_than_declared(solve):
         solve(a, declaring("d", np.arange(6.0), 4, lambda chunk: chunk[:3])).compute()
 
 
-@CHUNKS
-@pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize(
-    ("made", "error", "text"),
-    [
-        (lambda chunk: chunk[:-1], ValueError, r"has shape .*; its array declares "),
-        (lambda chunk: np.ones((9, 9)), ValueError, r"has shape \(9, 9\); its array declares "),
-        (lambda chunk: chunk[0], ValueError, r"has shape \(\d,\); its array declares "),
-        (lambda chunk: chunk + 1j, TypeError, "has dtype complex128; the computation is in float64"),
-        (lambda chunk: chunk.tolist(), TypeError, "is a list; an array of NumPy or CuPy is needed"),
-    ],
-    ids=["shorter", "larger", "flat", "complex", "list"],
-)
-def test_chunks_that_do_not_fit_what_was_declared(call, chunks, made, error, text):
+#: What is made of chunks: a function, the error, and its text.
+WRONG = {
+    "shorter": (lambda chunk: chunk[:-1], ValueError, r"has shape .*; its array declares "),
+    "larger": (lambda chunk: np.ones((9, 9)), ValueError, r"has shape \(9, 9\); its array declares "),
+    "flat": (lambda chunk: chunk[0], ValueError, r"has shape \(\d,\); its array declares "),
+    "complex": (lambda chunk: chunk + 1j, TypeError, "has dtype complex128; the computation is in float64"),
+    "list": (lambda chunk: chunk.tolist(), TypeError, "is a list; an array of NumPy or CuPy is needed"),
+}
+
+
+@pytest.mark.parametrize(("call", "wrong", "chunks"), pairs(CALLS, WRONG, CHUNKS), ids=str)
+def test_chunks_that_do_not_fit_what_was_declared(call, wrong, chunks):
+    made, error, text = WRONG[wrong]
     routine, _ = CALLS[call]
     a, b = matrices(6, 4)
     name = call.partition(" ")[0]
