@@ -7,7 +7,16 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations, product
 from typing import Any
 
-__all__ = ["of_precision", "pairs"]
+__all__ = ["by_turns", "of_precision", "pairs"]
+
+
+def by_turns(first: Iterable[Any], second: Iterable[Any], third: Iterable[Any]) -> list[tuple[Any, Any, Any]]:
+    """All combinations of two parameters, and values of a third by turns: any two values meet.
+
+    `first` and `second` have as many values as `third`, or more; made at once, where `pairs` searches.
+    """
+    others, kept = list(second), list(third)
+    return [(x, y, kept[(i + j) % len(kept)]) for i, x in enumerate(first) for j, y in enumerate(others)]
 
 
 def pairs(*parameters: Iterable[Any]) -> list[tuple[Any, ...]]:

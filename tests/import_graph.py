@@ -13,7 +13,8 @@ PACKAGE = Path(pyblasgpu.__file__).parent
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
-def imports(file: Path, package: Path = PACKAGE) -> list[tuple[int, str]]:
+@cache
+def imports(file: Path, package: Path = PACKAGE) -> tuple[tuple[int, str], ...]:
     """Line and full name of all that `file`, within `package`, imports at its top or within a function."""
     parents = ["pyblasgpu", *file.relative_to(package).parent.parts]
     names = []
@@ -31,7 +32,7 @@ def imports(file: Path, package: Path = PACKAGE) -> list[tuple[int, str]]:
                 dots = len(name.value) - len(name.value.lstrip("."))
                 base = parents[: len(parents) - dots + 1]
                 names.append((node.lineno, ".".join([*base, name.value.lstrip(".")])))
-    return names
+    return tuple(names)
 
 
 @cache

@@ -41,7 +41,7 @@ def home(tmp_path, monkeypatch):
 
     Threads compile: a process takes a second to start; programs below start processes.
     """
-    monkeypatch.setattr(processes, "_processes", Threads)
+    monkeypatch.setattr(processes, "ProcessPoolExecutor", lambda count, **_: Threads(count))
     monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path))
     monkeypatch.setenv(LOG, str(tmp_path / "log"))
     monkeypatch.setattr(kernel_store, "open_stores", {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations, product
 
 import pytest
-from covering import of_precision, pairs
+from covering import by_turns, of_precision, pairs
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,16 @@ def test_any_two_values_meet(counts):
 @pytest.mark.parametrize(("counts", "most"), [((4, 2, 4), 16), ((9, 4, 2), 36), ((2, 2, 2), 4)], ids=str)
 def test_combinations_are_few(counts, most):
     assert len(pairs(*map(range, counts))) <= most
+
+
+@pytest.mark.parametrize("counts", [(3, 3, 3), (36, 8, 3), (13, 8, 4)], ids=str)
+def test_any_two_values_meet_by_turns(counts):
+    chosen = by_turns(*(iter(range(count)) for count in counts))
+    assert len(chosen) == counts[0] * counts[1]
+    for first, second in combinations(range(3), 2):
+        assert {(each[first], each[second]) for each in chosen} == set(
+            product(range(counts[first]), range(counts[second]))
+        )
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 7, 40])

@@ -6,6 +6,7 @@ import doctest
 import importlib
 import inspect
 import re
+from collections.abc import Callable, Iterable
 from importlib.util import find_spec
 
 import pytest
@@ -47,47 +48,77 @@ def described(name: str) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("name", PUBLIC)
-def test_each_docstring_stands_by_itself(name):
-    """It has a summary, every parameter is annotated and described, and nothing is left to be filled in."""
-    doc, signature = inspect.getdoc(PUBLIC[name]), signature_of(PUBLIC[name])
-    assert re.match(r"[A-Z].*\.\n", doc + "\n") and "%(" not in doc
-    texts = described(name)
-    assert all("\n" in texts[parameter] for parameter in signature.parameters)
+def names_without(holds: Callable[[str], object], names: Iterable[str] = PUBLIC) -> list[str]:
+    """The names whose docstrings are not so, or lack a section or an entry for it."""
+
+    def is_so(name: str) -> bool:
+        try:
+            return bool(holds(name))
+        except KeyError:
+            return False
+
+    return [name for name in names if not is_so(name)]
+
+
+def stands_by_itself(name: str) -> bool:
+    doc, signature, texts = inspect.getdoc(PUBLIC[name]), signature_of(PUBLIC[name]), described(name)
     annotations = [signature.return_annotation, *[x.annotation for x in signature.parameters.values()]]
-    assert inspect.isclass(PUBLIC[name]) or inspect.Signature.empty not in annotations
+    return (
+        re.match(r"[A-Z].*\.\n", doc + "\n") is not None
+        and "%(" not in doc
+        and all("\n" in texts[parameter] for parameter in signature.parameters)
+        and (inspect.isclass(PUBLIC[name]) or inspect.Signature.empty not in annotations)
+    )
 
 
-@pytest.mark.parametrize("name", [name for name, value in PUBLIC.items() if not inspect.isclass(value)])
-def test_results_are_described(name):
-    """Each entry of Returns, or of Yields, says what it holds."""
+def test_each_docstring_stands_by_itself():
+    """It has a summary, every parameter is annotated and described, and nothing is left to be filled in."""
+    assert names_without(stands_by_itself) == []
+
+
+def describes_results(name: str) -> bool:
     texts, annotation = sections(name), signature_of(PUBLIC[name]).return_annotation
     listed = entries(texts.get("Returns") or texts.get("Yields") or "")
-    assert all(listed.values()) or annotation in ("None", None)
+    return all(listed.values()) or annotation in ("None", None)
 
 
-@pytest.mark.parametrize("name", TAKING_ARRAYS)
-def test_errors_of_shapes_are_told(name):
+def test_results_are_described():
+    """Each entry of Returns, or of Yields, says what it holds."""
+    functions = [name for name, value in PUBLIC.items() if not inspect.isclass(value)]
+    assert names_without(describes_results, functions) == []
+
+
+def names_errors_of_shapes(name: str) -> bool:
     listed = entries(sections(name)["Raises"])
-    assert {"ValueError", "numpy.linalg.LinAlgError"} & set(listed) and all(listed.values())
+    return bool({"ValueError", "numpy.linalg.LinAlgError"} & set(listed)) and all(listed.values())
 
 
-@pytest.mark.parametrize("name", PUBLIC)
-def test_each_has_an_example(name):
-    """With output, where the function returns something."""
+def test_errors_of_shapes_are_told():
+    assert names_without(names_errors_of_shapes, TAKING_ARRAYS) == []
+
+
+def has_an_example(name: str) -> bool:
     examples = doctest.DocTestParser().get_examples(sections(name)["Examples"])
-    says = [example for example in examples if example.want or "assert " in example.source]
+    says = any(example.want or "assert " in example.source for example in examples)
     returns_none = getattr(signature_of(PUBLIC[name]), "return_annotation", None) in ("None", None)
-    assert says or (examples and (returns_none or inspect.isclass(PUBLIC[name])))
+    return says or (bool(examples) and (returns_none or inspect.isclass(PUBLIC[name])))
 
 
-@pytest.mark.parametrize("name", PUBLIC)
-def test_texts_begin_with_their_subject(name):
+def test_each_has_an_example():
+    """With output, where the function returns something."""
+    assert names_without(has_an_example) == []
+
+
+def begins_with_its_subject(name: str) -> bool:
     texts = sections(name)
     listed = [entries(texts.get(section, "")) for section in ("Parameters", "Returns", "Raises", "Warns")]
     descriptions = [description for part in listed for description in part.values()]
     others = [line.partition(" : ")[2] for line in texts.get("See Also", "").splitlines()]
-    assert not [text for text in (texts[""], *descriptions, *others) if HEADLESS.match(text)]
+    return not any(HEADLESS.match(text) for text in (texts[""], *descriptions, *others))
+
+
+def test_texts_begin_with_their_subject():
+    assert names_without(begins_with_its_subject) == []
 
 
 @pytest.mark.parametrize("name", PUBLIC)
@@ -98,13 +129,15 @@ def test_examples_of_docstrings_give_what_they_say(name, monkeypatch):
     device.described_by_driver.cache_clear()  # `explain` has looked at a card that is not here
 
 
-@pytest.mark.parametrize("name", PUBLIC)
-def test_each_default_is_told(name):
-    """A parameter with a default other than None says which it is."""
-    parameters = signature_of(PUBLIC[name]).parameters.values()
+def names_defaults(name: str) -> bool:
+    parameters, texts = signature_of(PUBLIC[name]).parameters.values(), described(name)
     defaults = [x.name for x in parameters if x.default not in (None, inspect.Parameter.empty)]
-    texts = described(name)
-    assert not [parameter for parameter in defaults if "default" not in texts[parameter]]
+    return all("default" in texts[parameter] for parameter in defaults)
+
+
+def test_each_default_is_told():
+    """A parameter with a default other than None says which it is."""
+    assert names_without(names_defaults) == []
 
 
 #: What numpydoc asks for and docstrings here need not have: long summaries, bare types, and summaries without
@@ -113,11 +146,13 @@ NOT_ASKED = {"ES01", "RT02", "SS05"}
 
 
 @pytest.mark.skipif(not find_spec("numpydoc"), reason="needs numpydoc, which `make test-frameworks` installs")
-@pytest.mark.parametrize("name", PUBLIC)
-def test_numpydoc_finds_nothing(name):
+def test_numpydoc_finds_nothing():
     validate = importlib.import_module("numpydoc.validate").validate
-    not_asked = NOT_ASKED | ({"PR01"} if PUBLIC[name] in UNSIGNED else set())
-    assert [error for error in validate(name)["errors"] if error[0] not in not_asked] == []
+    found = {}
+    for name in PUBLIC:
+        not_asked = NOT_ASKED | ({"PR01"} if PUBLIC[name] in UNSIGNED else set())
+        found[name] = [error for error in validate(name)["errors"] if error[0] not in not_asked]
+    assert {name: errors for name, errors in found.items() if errors} == {}
 
 
 SHARED = Shared(

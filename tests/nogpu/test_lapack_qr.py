@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import product
 from unittest.mock import Mock
 
 import fake_device
 import numpy as np
 import pytest
 import scipy.linalg.lapack as scipys
+from covering import by_turns
 from qr_cases import SETS, SHAPES, check_factors, matrix_of
 
 from pyblasgpu import lapack
@@ -71,12 +73,13 @@ def test_factors(letter, shape, layout, overwrite):
     check_factors(a, ours[0], np.triu(qr[:k]))
 
 
-@pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("layout", ["C", "F", "gaps"])
-@pytest.mark.parametrize("side", ["L", b"R", 0])
-@pytest.mark.parametrize("trans", ["N", "C", b"N"])
-def test_products(letter, shape, layout, side, trans):
+@pytest.mark.parametrize(
+    ("flags", "shape", "layout"),
+    by_turns(product(DTYPES, ["L", b"R", 0], ["N", "C", b"N"]), SHAPES, ["C", "F", "gaps"]),
+    ids=str,
+)
+def test_products(flags, shape, layout):
+    letter, side, trans = flags
     (m, n), is_left = shape, side in ("L", 0)
     qr, tau, _, _ = named(lapack, letter, "geqrf")(matrix_of("random", letter, m, n))
     c = matrix_of("random", letter, *((m, 3) if is_left else (3, m)), seed=9)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+from itertools import product
 from unittest.mock import Mock
 
 import fake_device
 import numpy as np
 import pytest
 import scipy.linalg
+from covering import by_turns
 from qr_cases import (
     SETS,
     SHAPES,
@@ -47,11 +49,13 @@ def same(ours, theirs) -> None:
         np.testing.assert_allclose(one, other, rtol=0, atol=100 * eps * scale)
 
 
-@pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("shape", [*SHAPES, (0, 3), (3, 0), (0, 0), (2, 5, 3), (2, 3, 5)])
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("pivoting", [False, True])
-def test_factors_are_scipys(letter, shape, mode, pivoting):
+@pytest.mark.parametrize(
+    ("shape", "how", "letter"),
+    by_turns([*SHAPES, (0, 3), (3, 0), (0, 0), (2, 5, 3), (2, 3, 5)], product(MODES, [False, True]), DTYPES),
+    ids=str,
+)
+def test_factors_are_scipys(shape, how, letter):
+    mode, pivoting = how
     a = matrix_of("random", letter, *shape)
     if mode == "raw" and len(shape) > 2:  # which SciPy cannot stack
         ours = leaves(linalg.qr(a, mode=mode, pivoting=pivoting))
@@ -145,11 +149,17 @@ def test_overwriting(mode, order):
 # ------------------------------------------------------------------------------------------- least squares
 
 
-@pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("shape", [*SHAPES, (0, 3), (3, 0), (2, 5, 3), (2, 3, 5)])
-@pytest.mark.parametrize("driver", [None, "gelsd", "gelsy", "gelss"])
-@pytest.mark.parametrize("columns", [0, 1, 3])
-def test_least_squares_are_scipys(letter, shape, driver, columns):
+@pytest.mark.parametrize(
+    ("of", "shape", "columns"),
+    by_turns(
+        product(DTYPES, [None, "gelsd", "gelsy", "gelss"]),
+        [*SHAPES, (0, 3), (3, 0), (2, 5, 3), (2, 3, 5)],
+        [0, 1, 3],
+    ),
+    ids=str,
+)
+def test_least_squares_are_scipys(of, shape, columns):
+    letter, driver = of
     a = matrix_of("random", letter, *shape)
     b = matrix_of("random", letter, shape[-2], max(columns, 1), seed=3)
     b = b if columns else b[:, 0]

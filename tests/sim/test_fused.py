@@ -25,9 +25,11 @@ def test_every_triangle_and_layout(check, letter, triangle, by_rows):
     check(letter, triangle, by_rows=by_rows)
 
 
-@pytest.mark.parametrize("triangle", Triangle)
-@pytest.mark.parametrize("letter", "dz")
+@pytest.mark.parametrize(
+    "letter, triangle", [*(("z", triangle) for triangle in Triangle), ("d", Triangle.LOWER_RIGHT)], ids=str
+)
 def test_on_tensor_cores(check, letter, triangle):
+    """Other triangles in d: `test_every_pipeline`."""
     check(letter, triangle, 71, 37, mma=True)
 
 

@@ -93,9 +93,9 @@ def mixed(letter="d", n=5, threads=WARPS, kernels=jacobi_eigh, value=np.nan) -> 
         np.testing.assert_array_equal(a[z], vectors)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("letter", DTYPES)
-@EACH
+@pytest.mark.parametrize(
+    "letter, threads, value", pairs(DTYPES, [WARPS, BLOCK], [np.nan, np.inf, -np.inf]), ids=str
+)
 def test_what_is_not_finite(letter, threads, value):
     mixed(letter, threads=threads, value=value)
 

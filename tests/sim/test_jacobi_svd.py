@@ -111,9 +111,9 @@ def mixed(letter="d", n=5, threads=WARPS, kernels=jacobi_svd, value=np.nan) -> N
             np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("letter", "sz")
-@EACH
+@pytest.mark.parametrize(
+    "letter, threads, value", pairs("sz", [WARPS, BLOCK], [np.nan, np.inf, -np.inf]), ids=str
+)
 def test_what_is_not_finite(letter, threads, value):
     mixed(letter, threads=threads, value=value)
 

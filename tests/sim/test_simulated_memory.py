@@ -41,6 +41,9 @@ def test_vector_that_ends_outside():
 
 VECTORS = {
     "load_shared": lambda local, shared, memory, at: sim.load_shared(2)(local, 0, shared, at),
+    "load_shared of several": lambda local, shared, memory, at: sim.load_shared(2, 2, 4)(
+        local, 0, shared, at
+    ),
     "store_shared": lambda local, shared, memory, at: sim.store_shared(2)(shared, at, local, 0),
     "load_global": lambda local, shared, memory, at: sim.load_global(2, True)(local, 0, memory, at, True),
     "store_global_vector": lambda local, shared, memory, at: sim.store_global_vector(2)(
@@ -63,6 +66,31 @@ def test_vectors_are_aligned(access):
     run(kernel, 2, threads=1, shared=64)
     with pytest.raises(sim.SimulatorError, match="misaligned: index 1"):
         run(kernel, 1, threads=1, shared=64)
+
+
+def test_several_vectors_apart_from_each_other():
+    """They are read where they are, within the array, and no other thread writes there meanwhile."""
+
+    def kernel(at, writer, found):
+        t, local = cuda.threadIdx.x, cuda.local.array(6, real)
+        shared = sim.shared_pointer(cuda.shared.array(0, real, alignment=16))
+        if t == 0:
+            for i in range(16):
+                shared[i] = real(i)
+        cuda.syncthreads()
+        sim.load_shared(2, 3, 4)(local, 0, shared, at)
+        found[:] = [local[i] for i in range(6)]
+        if t == writer:
+            shared[7] = real(1)
+
+    found = [0] * 6
+    run(kernel, 2, -1, found, threads=2, shared=64)
+    assert found == [2, 3, 6, 7, 10, 11]
+    with pytest.raises(IndexError, match="index 16 is out of bounds"):
+        run(kernel, 8, -1, found, threads=1, shared=64)
+    run(kernel, 4, 1, found, threads=2, shared=64)
+    with pytest.raises(sim.SimulatorError, match="race in shared memory: thread 1 writes element 7"):
+        run(kernel, 2, 1, found, threads=2, shared=64)
 
 
 def test_shared_arrays_are_aligned_as_asked_and_no_better():
