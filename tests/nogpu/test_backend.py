@@ -157,22 +157,29 @@ except pyblasgpu.errors.BackendUnavailable as reason:
 
 @needs_numba_cuda
 def test_the_switch_of_the_simulator_means_what_numba_reads():
+    """Whether Numba is imported after the package, which reads the switch then, or before."""
     values = ["0", "", "False", "false", "no", "off", "true", "1", " 1 ", "2"]
     program = f"""
-import os
+import os, sys
 from importlib import reload
-from pyblasgpu.gpu import backend
+import numba.core.config
 from numba.cuda.core import config
+from pyblasgpu.gpu import backend
 for value in {values}:
     os.environ["NUMBA_ENABLE_CUDASIM"] = value
     config.reload_config()
+    numba.core.config.reload_config()
     reload(backend)
-    print(backend.SIMULATED, bool(config.ENABLE_CUDASIM), backend.ptx.fill.__module__)
+    before = backend.SIMULATED
+    del sys.modules["numba.core.config"]
+    reload(backend)
+    sys.modules["numba.core.config"] = numba.core.config
+    print(before, backend.SIMULATED, bool(config.ENABLE_CUDASIM), backend.ptx.fill.__module__)
 """
     expected = []
     for on in (value.strip() in ("1", "2") for value in values):
         module = f"pyblasgpu.gpu.{'simulator' if on else 'intrinsics'}.register_tile"
-        expected.append(f"{on} {on} {module}")
+        expected.append(f"{on} {on} {on} {module}")
     assert lines(program, NUMBA_ENABLE_CUDASIM="0") == expected
 
 
