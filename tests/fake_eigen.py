@@ -14,7 +14,7 @@ from pyblasgpu.kernels.factor.eigen.band_chase import FILLS
 from pyblasgpu.kernels.factor.eigen.band_chase import WANTS_VECTORS as WANTS_REFLECTORS
 from pyblasgpu.kernels.factor.eigen.jacobi_svd import CONJ_A, CONJ_U, CONJ_V, WANTS_V
 from pyblasgpu.kernels.factor.eigen.sytrd_steps import BEYOND
-from pyblasgpu.kernels.factor.eigen.tridiagonal_merge import IS_LAST, STATE, WANTS_ENDS, WANTS_VECTORS
+from pyblasgpu.kernels.factor.eigen.tridiagonal_merge import IS_LAST, WANTS_ENDS, WANTS_VECTORS
 from pyblasgpu.operands import Operand
 from pyblasgpu.types import DTYPES
 
@@ -131,16 +131,17 @@ def _reflector(x: np.ndarray) -> tuple[np.ndarray, Any]:
 
 def tridiagonal_merge(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     """Pairs of blocks, each by a block of threads or a cluster."""
-    n, size, options, q_ends, q_cs, w_step, q_step, s_step, w_batch = numbers
+    n, size, options, q_ends, q_cs, w_step, q_step, s_step, w_batch, state = numbers
     config, (blocks, _, batch), half = fake.source.config, grid, size // 2
-    assert size <= config.ORDER and blocks == config.blocks(size, current(0))
+    assert size <= config.ORDER and blocks <= config.blocks(size, batch, current(0))
+    assert state == config.state(size, blocks)
     first, last = (
         _reals(fake.dtype, pointers[0] + at * fake.dtype.real_size, half, q_cs, 2 * batch, q_step)
         for at in (0, q_ends)
     )
     d, e = (_reals(fake.dtype, pointer, size, 1, batch, size) for pointer in pointers[1:3])
     values = _reals(fake.dtype, pointers[4], size, 1, batch, size)
-    _reals(fake.dtype, pointers[7], STATE * size, 1, batch, STATE * size)[...] = np.nan
+    _reals(fake.dtype, pointers[7], state, 1, batch, state)[...] = np.nan
     for z in range(batch):
         coupling, zeros = e[z, half - 1], np.zeros(half)
         vector = np.concatenate([last[2 * z], np.sign(coupling) * first[2 * z + 1]])

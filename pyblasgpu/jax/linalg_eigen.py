@@ -79,7 +79,7 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
     Parameters
     ----------
     a : array, shape (..., n, n)
-        Orders to 2048 are computed by this library's kernels where there is a device.
+        Orders to 16384 are computed by this library's kernels where there is a device.
     UPLO : {'L', 'U'}, optional
         The triangle that is read; by default the lower one.
     symmetrize_input : bool, default True

@@ -62,7 +62,7 @@ def by_bands(letter, blocks, kernels):
         yield
 
 
-def solve(a, vectors=True, blocks=1, bands=False, **kernels):
+def solve(a, vectors=True, blocks=1, bands=False, spread=False, **kernels):
     """Eigenvalues, vectors and info of a stack, of which the upper triangle is not read: by leaves of order
     three at most, and small blocks of threads. `kernels` stand in for those of their names.
     """
@@ -73,11 +73,14 @@ def solve(a, vectors=True, blocks=1, bands=False, **kernels):
     v, info = np.full_like(a, 7), np.full((batch, 1, 1), 7, a.dtype)
     operands = [operand(array) for array in (w, info, v, given)]
     config = sytrd.Sytrd(letter, 64, 64, blocks > 1)
-    merge = tridiagonal_merge.TridiagonalMerge("s" if letter in "sc" else "d", 32, 64, blocks > 1)
+    real = "s" if letter in "sc" else "d"
+    merge = tridiagonal_merge.TridiagonalMerge(real, 32, 64, blocks > 1, spread)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tridiagonal_form, "LEAF", 3)
         patch.setattr(sytrd, "GROUPS", 4)
         patch.setattr(tridiagonal_merge, "SHARE", 8)
+        if spread:
+            patch.setattr(tridiagonal_merge.TridiagonalMerge, "blocks", lambda *_: blocks)
         for name, module in kernels.items():
             patch.setattr(RUN_BY[name], name, module)
         cache.clear()
@@ -135,6 +138,11 @@ def test_by_way_of_a_band(letter, n, blocks, batch):
 @pytest.mark.parametrize("kind", ["tiny", "diagonal"])
 def test_special_bands(kind):
     values_by_band("c", 7, kind)
+
+
+@pytest.mark.parametrize(("letter", "n", "blocks", "batch"), [("d", 11, 3, 2), ("c", 6, 2, 1)])
+def test_arrays_in_memory(letter, n, blocks, batch):
+    check(letter, n, batch=batch, blocks=blocks, spread=True, values=n < 9)
 
 
 SPECIAL = [("s", "two clusters"), ("z", "signs"), ("d", "graded"), ("c", "ones"), ("s", "tiny")]

@@ -109,6 +109,35 @@ def _emit_tree(
         values, vectors = _emit_merge(launches, t, order, batch, values, vectors, w, v, first)
 
 
+def _emit_pairs(
+    launches: LaunchList, order: int, operands: tuple[Operand, ...], w: Operand, scale: Operand, options: int
+) -> None:
+    """Emit what makes eigenvalues and vectors of pairs of blocks: some at a time where a launch is for the
+    whole device.
+    """
+    device, pairs = current(launches.device), operands[0].batch
+    config = select(tridiagonal_merge.STEM, launches.dtype, "", (order,), device).config
+    config = config.on(device).specialize(order)
+    blocks = config.blocks(order, pairs, device)
+    at_once = device.sm_count if config.IS_SPREAD else pairs
+
+    def integers(*operands: Operand) -> tuple[int, ...]:
+        q, *_, s, _, w, _, state, _ = operands
+        ends = (q.rows - 1) * q.row_stride
+        steps = q.batch_stride // 2, s.batch_stride, w.batch_stride, state.batch_stride
+        return w.rows, order, options, ends, q.col_stride, w.row_stride, *steps
+
+    for z in range(0, pairs, at_once):
+        count = min(at_once, pairs - z)
+        own = z if options & tridiagonal_merge.IS_LAST else 0  # w and scale are of matrices
+        part = [each.matrices(z, count) for each in operands]
+        part += [each.matrices(own, min(count, each.batch)) for each in (w, scale)]
+        with launches.temporary():
+            state = stack(launches, config.state(order, blocks), count)
+            flags = launches.flags() if config.IS_SPREAD else state
+            launches.emit(tridiagonal_merge.source(config), blocks, (*part, state, flags), integers, ())
+
+
 def _emit_merge(
     launches: LaunchList,
     t: Tridiagonal,
@@ -121,24 +150,13 @@ def _emit_merge(
     first: int,
 ) -> tuple[Operand, Operand]:
     """Emit one level of the tree, and return its eigenvalues and the vectors, or their ends."""
-    is_last, half, device = batch == w.batch, order // 2, current(launches.device)
-    config = select(tridiagonal_merge.STEM, launches.dtype, "", (order,), device).config
-    config = config.on(device).specialize(order)
+    is_last, half = batch == w.batch, order // 2
     wanted = tridiagonal_merge.WANTS_VECTORS if v else 0 if is_last else tridiagonal_merge.WANTS_ENDS
-    options = wanted | tridiagonal_merge.IS_LAST * is_last
-    s = stack(launches, order * order if v else 2 * order, batch)
-    merged, state = stack(launches, order, batch), stack(launches, tridiagonal_merge.STATE * order, batch)
-
-    def integers(*operands: Operand) -> tuple[int, ...]:
-        q, *_, s, _, w, _, _ = operands
-        ends = (q.rows - 1) * q.row_stride
-        steps = q.batch_stride // 2, s.batch_stride, w.batch_stride
-        return w.rows, order, options, ends, q.col_stride, w.row_stride, *steps
-
+    s, merged = stack(launches, order * order if v else 2 * order, batch), stack(launches, order, batch)
     pairs = vectors._replace(batch=batch, batch_stride=2 * vectors.batch_stride)
     couplings, d = (each._replace(batch=batch, batch_stride=order) for each in (t.e, values))
-    operands = pairs, d, couplings, s, merged, w, t.scale, state
-    launches.emit(tridiagonal_merge.source(config), config.blocks(order, device), operands, integers, ())
+    targets = w, t.scale, wanted | tridiagonal_merge.IS_LAST * is_last
+    _emit_pairs(launches, order, (pairs, d, couplings, s, merged), *targets)
     by_rows = s._replace(rows=order if v else 2, cols=order, row_stride=order, col_stride=1)
     if not v:
         return merged, by_rows

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ....gpu.backend import cuda, device_function, ptx
 from ...common.kernel_config import BlockConfig
+from .secular import TEAM
 
 __all__ = ["WANTS_ENDS", "deflater", "halves_loader", "ranker"]
 
@@ -100,27 +101,33 @@ def _turner(config: BlockConfig) -> Callable:
 
 
 def deflater(config: BlockConfig) -> Callable:
-    """``deflate(sorted_d, sorted_z, compact, places, poles, weights, numbers, ends, turns, rho, size, block,
-    t)``: the number of eigenvalues that stay, which are `poles` with the `weights` z, and of rotations.
-    ``compact`` becomes the number of each among them, or -1.
+    """``deflate(sorted_d, sorted_z, compact, places, poles, weights, counts, numbers, ends, turns, rho,
+    size, block, t)``: the number of eigenvalues that stay, which are `poles` with the `weights` z, and of
+    rotations. ``compact`` becomes the number of each among them, or -1.
     """
     DIM, real, int32 = config.DIM, ptx.REALS[config.dtype_facts.real], ptx.types.int32
-    UNIT, turn = config.dtype_facts.unit_roundoff, _turner(config)
+    UNIT, turn, quotient = config.dtype_facts.unit_roundoff, _turner(config), ptx.quotient
 
     @device_function
-    def find_places(compact, places, numbers, size, t):
-        """Places of those that stay, in ascending order."""
-        i = int32(t)
-        while i < size:
-            before, stays = int32(0), compact[i] >= real(0)
-            for k in range(i):
-                if compact[k] >= real(0):
-                    before = int32(before + 1)
-            if stays:
+    def find_places(compact, places, counts, numbers, size, t):
+        """Places of those that stay, in ascending order; a thread has neighbours."""
+        share, before = int32(quotient(int32(size + DIM - 1), int32(DIM))), int32(0)
+        first = int32(min(t * share, size))
+        end = int32(min(first + share, size))
+        for i in range(first, end):
+            if compact[i] >= real(0):
+                before = int32(before + 1)
+        counts[t] = real(before)
+        cuda.syncthreads()
+        before = int32(0)
+        for k in range(t):
+            before = int32(before + int32(counts[k]))
+        for i in range(first, end):
+            if compact[i] >= real(0):
                 places[before] = real(i)
-            if i == size - 1:
-                numbers[LEFT] = real(before + 1) if stays else real(before)
-            i = int32(i + DIM)
+                before = int32(before + 1)
+        if t == DIM - 1:
+            numbers[LEFT] = real(before)
         cuda.syncthreads()
 
     @device_function
@@ -137,7 +144,8 @@ def deflater(config: BlockConfig) -> Callable:
 
     @device_function
     def deflate(
-        sorted_d, sorted_z, compact, places, poles, weights, numbers, ends, turns, rho, size, block, t
+        sorted_d, sorted_z, compact, places, poles, weights, counts, numbers, ends, turns, rho, size, block,
+        t,
     ):  # fmt: skip
         most = max(max(abs(sorted_d[0]), abs(sorted_d[size - 1])), real(1))
         tolerance = real(TOLERANCE * UNIT) * most
@@ -148,7 +156,7 @@ def deflater(config: BlockConfig) -> Callable:
         if t == 0:
             numbers[TURNS] = real(0)
         cuda.syncthreads()
-        find_places(compact, places, numbers, size, t)
+        find_places(compact, places, counts, numbers, size, t)
         left = int32(numbers[LEFT])
         if has_close(sorted_d, sorted_z, places, tolerance, left, t):
             if t == 0:
@@ -157,7 +165,7 @@ def deflater(config: BlockConfig) -> Callable:
                 )
                 numbers[TURNS] = real(count)
             cuda.syncthreads()
-            find_places(compact, places, numbers, size, t)
+            find_places(compact, places, counts, numbers, size, t)
         m, i = int32(numbers[LEFT]), int32(t)
         while i < m:
             p = int32(places[i])
@@ -169,14 +177,14 @@ def deflater(config: BlockConfig) -> Callable:
     return deflate
 
 
-def ranker(config: BlockConfig) -> Callable:
-    """``rank_all(places, values, sorted_d, compact, poles, taus, origins, size, t)``: eigenvalues of the
-    pair, and the place of each in ascending order.
+def ranker(config: BlockConfig) -> tuple[Callable, Callable]:
+    """``evaluate(values, sorted_d, compact, poles, taus, origins, size, t)``: eigenvalues of the pair.
+    ``rank(values, p, size, lane, t)``: the place of one in ascending order, by a team.
     """
-    DIM, int32, real = config.DIM, ptx.types.int32, ptx.REALS[config.dtype_facts.real]
+    DIM, int32, shuffle = config.DIM, ptx.types.int32, ptx.shuffle
 
     @device_function
-    def rank_all(places, values, sorted_d, compact, poles, taus, origins, size, t):
+    def evaluate(values, sorted_d, compact, poles, taus, origins, size, t):
         i = int32(t)
         while i < size:
             j = int32(compact[i])
@@ -185,15 +193,16 @@ def ranker(config: BlockConfig) -> Callable:
                 values[i] = poles[int32(origins[j])] + taus[j]
             i = int32(i + DIM)
         cuda.syncthreads()
-        i = int32(t)
-        while i < size:
-            x, rank = values[i], int32(0)
-            for k in range(size):
-                y = values[k]
-                if y < x or (y == x and k < i):
-                    rank = int32(rank + 1)
-            places[i] = real(rank)
-            i = int32(i + DIM)
-        cuda.syncthreads()
 
-    return rank_all
+    @device_function
+    def rank(values, p, size, lane, t):
+        x, before, k = values[p], int32(0), int32(lane)
+        while k < size:
+            y = values[k]
+            if y < x or (y == x and k < p):
+                before = int32(before + 1)
+            k = int32(k + TEAM)
+        before = int32(before + shuffle(before, int32((t & 31) ^ 1)))
+        return int32(before + shuffle(before, int32((t & 31) ^ 2)))
+
+    return evaluate, rank

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from ....gpu.backend import device_function, ptx
 from ....types import Dtype
 
-__all__ = ["root_finder", "weight_finder"]
+__all__ = ["TEAM", "root_finder", "weight_finder"]
 
 STEPS = 100  # at most; five are many
-TEAM = 4  # threads of a zero
+TEAM = 4  # threads of a zero or a vector
 HALVING = 8  # steps after which the bracket is halved
 SLACK = 16  # roundoffs of the sum of sizes that count as zero
 

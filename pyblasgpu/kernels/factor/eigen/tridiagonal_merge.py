@@ -5,7 +5,8 @@ T is two blocks, torn apart, and a matrix of rank one: D + rho z zᵀ in the bas
 other eigenvalues are zeros of a rational function, one between each two poles. Of them follows a z for which
 they are exact, so vectors are orthogonal however near eigenvalues are (Gu and Eisenstat).
 
-A pair of blocks has a block of threads, or those of a cluster, which share the zeros and the vectors.
+A pair of blocks has a block of threads, or those of a cluster, which share the zeros and the vectors. A large
+pair has resident blocks of the whole device, with arrays in memory.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from ....gpu.backend import cuda, device_function, ptx
 from ....gpu.build.compile import WHOLE_ROWS, KernelSource
 from ...common.kernel_config import BlockConfig
 from ...common.parameters import parameters
+from ..qr.meeting import WORDS, meeting
 from .deflation import WANTS_ENDS, deflater, halves_loader, ranker
-from .secular import root_finder, weight_finder
-from .sytrd import ORDER, largest_cluster, meeter
+from .secular import TEAM, root_finder, weight_finder
+from .sytrd import largest_cluster, meeter
 
 if TYPE_CHECKING:
     from ....gpu.device import Device
@@ -30,15 +32,16 @@ __all__ = ["IS_LAST", "STATE", "STEM", "WANTS_ENDS", "WANTS_VECTORS", "Tridiagon
 STEM = "tridiagonal_merge"
 PARAMETERS = parameters(
     "pointer: q, d, e, s, values, w, scale, state",
+    "int32 pointer: flags",
     "int32: n, size, options",
-    "int64: q_ends, q_cs, w_step, stride_q, stride_s, stride_w",
+    "int64: q_ends, q_cs, w_step, stride_q, stride_s, stride_w, stride_state",
 )
 #: Further options: the matrix that vectors are multiplied by is wanted; the pair is a whole matrix.
 WANTS_VECTORS, IS_LAST = 1, 4
-TEAM = 4  # threads of a zero or a vector
 SHARE = 64  # zeros of a block
-SMALLER = 256, 1024  # orders of kernels of which a multiprocessor has room for more blocks
-ARRAYS = 9  # of reals in shared memory, of the order of a pair
+SMALLER = 256, 1024  # orders of kernels with arrays in shared memory; of the first one there is more room
+MOST = 1 << 14  # the largest order
+ARRAYS = 9  # of reals in shared memory or in memory, of the order of a pair
 STATE = 9  # reals in memory for each eigenvalue of a pair
 
 
@@ -53,12 +56,15 @@ class TridiagonalMerge(BlockConfig):
     ORDER : int
         The largest order of a pair of blocks.
     HAS_CLUSTERS : bool
-        Whether a pair may have several blocks of threads, from compute capability 9.0 on.
+        Whether a pair may have the blocks of a cluster, from compute capability 9.0 on.
+    IS_SPREAD : bool
+        Whether a pair has resident blocks of threads, and arrays in memory.
     """
 
-    DIM: int = 256
-    ORDER: int = ORDER
+    DIM: int = 512
+    ORDER: int = MOST
     HAS_CLUSTERS: bool = True
+    IS_SPREAD: bool = True
 
     STEM: ClassVar[str] = STEM
     RESIDENT: ClassVar[int] = 512
@@ -70,26 +76,32 @@ class TridiagonalMerge(BlockConfig):
 
     @property
     def shared_bytes(self) -> int:
-        """Bytes of the arrays, and of four numbers that all threads read."""
-        return -(-(ARRAYS * self.ORDER + 4) * self.dtype_facts.real_size // 16) * 16
+        """Bytes of arrays that are not in memory, of counts, and of four numbers that all threads read."""
+        arrays = 0 if self.IS_SPREAD else ARRAYS * self.ORDER
+        return -(-(arrays + self.DIM + 4) * self.dtype_facts.real_size // 16) * 16
 
     @property
     def variants(self) -> tuple[Self, ...]:
-        return (*(replace(self, ORDER=order) for order in SMALLER if order < self.ORDER), self)
+        smaller = (replace(self, ORDER=order, DIM=256, IS_SPREAD=False) for order in SMALLER)
+        return (*(each for each in smaller if each.ORDER < self.ORDER), self)
 
     def on(self, device: Device) -> Self:
-        """The Config for a device, of the largest order that its shared memory has room for."""
-        has_clusters = self.HAS_CLUSTERS and device.cc >= (9, 0)
-        fitting = [each for each in self.variants if each.shared_bytes <= device.shared_per_block]
-        return replace(fitting[-1], HAS_CLUSTERS=has_clusters)
+        """The Config for a device."""
+        return replace(self, HAS_CLUSTERS=self.HAS_CLUSTERS and device.cc >= (9, 0))
 
     def specialize(self, size: int) -> Self:
         """The Config for pairs of this order."""
         return next(each for each in self.variants if size <= each.ORDER)
 
-    def blocks(self, size: int, device: Device) -> int:
-        """Blocks of threads for a pair of this order."""
+    def blocks(self, size: int, pairs: int, device: Device) -> int:
+        """Blocks of threads for each of these pairs of one order."""
+        if self.IS_SPREAD:
+            return max(min(-(-size // SHARE), device.sm_count // pairs), 1)
         return min(-(-size // SHARE), largest_cluster(device)) if self.HAS_CLUSTERS else 1
+
+    def state(self, size: int, blocks: int) -> int:
+        """Reals in memory for a pair of this order."""
+        return (STATE + self.IS_SPREAD * ARRAYS * blocks) * size
 
 
 def source(config: TridiagonalMerge) -> KernelSource:
@@ -104,16 +116,19 @@ def source(config: TridiagonalMerge) -> KernelSource:
     values: pointer, eigenvalues of the pair in ascending order
     w: pointer, the first n of them times `scale`, where the pair is a whole matrix
     scale: pointer, a real a matrix
-    state: pointer, ``STATE`` size reals a pair
+    state: pointer, ``config.state(size, blocks)`` reals a pair
+    flags: int32 pointer, where blocks are resident, 0 before and after
     n, size, options: int32, order of a matrix, of a pair, and what is wanted
     q_ends, q_cs: int64, from the first row of a block to its last one, and from column to column (reals)
     w_step: int64, stride of w (reals)
-    stride_q, stride_s, stride_w: int64, strides of blocks, pairs and matrices (reals)
+    stride_q, stride_s, stride_w, stride_state: int64, strides of blocks, pairs, matrices and pairs (reals)
 
     Grid: x the blocks of threads of a pair, z the pairs.
     """
-    cluster = WHOLE_ROWS if config.HAS_CLUSTERS else 1
-    return KernelSource.of(config, PARAMETERS, lambda: _build(config), cluster=cluster)
+    cluster = WHOLE_ROWS if config.HAS_CLUSTERS and not config.IS_SPREAD else 1
+    return KernelSource.of(
+        config, PARAMETERS, lambda: _build(config), cooperative=config.IS_SPREAD, cluster=cluster
+    )
 
 
 def vector_writer(config: TridiagonalMerge) -> Callable:
@@ -186,9 +201,10 @@ def _build(config: TridiagonalMerge):
     facts, DIM, ORDER_OF = config.dtype_facts, config.DIM, config.ORDER
     real, int32, int64 = ptx.REALS[facts.real], ptx.types.int32, ptx.types.int64
     offset, shared_pointer, grid_dependency_wait = ptx.offset, ptx.shared_pointer, ptx.grid_dependency_wait
-    load, deflate, rank_all = halves_loader(config), deflater(config), ranker(config)
+    load, deflate, (evaluate, rank_one) = halves_loader(config), deflater(config), ranker(config)
     find_root, find_weight, write = root_finder(facts), weight_finder(facts), vector_writer(config)
-    meet, TEAMS = meeter(config.HAS_CLUSTERS), config.DIM // TEAM
+    meet, (meet_all, part), TEAMS = meeter(config.HAS_CLUSTERS), meeting(), config.DIM // TEAM
+    IS_SPREAD = config.IS_SPREAD
 
     @device_function
     def read(to, state, m, t):
@@ -218,22 +234,34 @@ def _build(config: TridiagonalMerge):
                 to[i] = weight if weights[i] >= real(0) else -weight
             first = int32(first + TEAMS * blocks)
 
+    @device_function
+    def meet_blocks(flags, number, blocks, t):
+        if IS_SPREAD:
+            meet_all(flags, number, blocks, t)
+        else:
+            meet(blocks)
+
     def tridiagonal_merge(
-        q, d, e, s, values, w, scale, state, n, size, options, q_ends, q_cs, w_step,
-        stride_q, stride_s, stride_w,
+        q, d, e, s, values, w, scale, state, flags, n, size, options, q_ends, q_cs, w_step,
+        stride_q, stride_s, stride_w, stride_state,
     ):  # fmt: skip
         # (1) the pair of this block of threads
         t, pair = int32(cuda.threadIdx.x & 1023), int64(cuda.blockIdx.z)
         block, blocks = int32(cuda.blockIdx.x), int32(cuda.gridDim.x)
         lane, team = int32(t & 3), int32(t >> 2)
-        sorted_d = shared_pointer(cuda.shared.array(0, real, alignment=16))
-        sorted_z, index = offset(sorted_d, ORDER_OF), offset(sorted_d, 2 * ORDER_OF)
-        compact, places = offset(sorted_d, 3 * ORDER_OF), offset(sorted_d, 4 * ORDER_OF)
-        poles, weights = offset(sorted_d, 5 * ORDER_OF), offset(sorted_d, 6 * ORDER_OF)
-        taus, origins = offset(sorted_d, 7 * ORDER_OF), offset(sorted_d, 8 * ORDER_OF)
-        numbers = offset(sorted_d, 9 * ORDER_OF)
+        numbers = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        counts = offset(numbers, 4)
+        state, length = offset(state, pair * stride_state), size if IS_SPREAD else int32(ORDER_OF)
+        if IS_SPREAD:
+            sorted_d, flags = offset(state, (STATE + block * ARRAYS) * size), offset(flags, pair * WORDS)
+        else:
+            sorted_d = offset(counts, DIM)
+        sorted_z, index = offset(sorted_d, length), offset(sorted_d, 2 * length)
+        compact, places = offset(sorted_d, 3 * length), offset(sorted_d, 4 * length)
+        poles, weights = offset(sorted_d, 5 * length), offset(sorted_d, 6 * length)
+        taus, origins = offset(sorted_d, 7 * length), offset(sorted_d, 8 * length)
         q, d, values = offset(q, 2 * pair * stride_q), offset(d, pair * size), offset(values, pair * size)
-        s, state = offset(s, pair * stride_s), offset(state, pair * STATE * size)
+        s = offset(s, pair * stride_s)
         ends, turns = offset(state, 3 * size), offset(state, 5 * size)
         grid_dependency_wait()
         coupling = e[pair * size + (size >> 1) - 1]
@@ -243,40 +271,42 @@ def _build(config: TridiagonalMerge):
         load(sorted_d, sorted_z, index, ends, q, d, coupling, size, q_ends, q_cs, stride_q, options, block, t)
         cuda.syncthreads()
         m, count = deflate(
-            sorted_d, sorted_z, compact, places, poles, weights, numbers, ends, turns, rho, size, block, t
-        )
+            sorted_d, sorted_z, compact, places, poles, weights, counts, numbers, ends, turns, rho, size,
+            block, t,
+        )  # fmt: skip
 
         # (3) the zeros, and the z for which they are exact
         find_roots(state, offset(state, size), poles, weights, rho, m, block, blocks, lane, team, t)
-        meet(blocks)
+        meet_blocks(flags, int32(1), blocks, t)
         read(taus, state, m, t)
         read(origins, offset(state, size), m, t)
         cuda.syncthreads()
         to = offset(state, 2 * size)
         find_weights(to, poles, weights, taus, origins, m, block, blocks, lane, team, t)
-        meet(blocks)
+        meet_blocks(flags, int32(2), blocks, t)
         read(weights, to, m, t)
-        rank_all(places, sorted_z, sorted_d, compact, poles, taus, origins, size, t)
+        evaluate(sorted_z, sorted_d, compact, poles, taus, origins, size, t)
 
         # (4) eigenvalues, and vectors
         is_last = options & IS_LAST
         back = scale[pair] if is_last else real(1)
         unit = real(1) if back == back else back
-        p = int32(t)
-        while p < size and block == 0:
-            rank, x = int32(places[p]), sorted_z[p]
-            values[rank] = x
-            if is_last and rank < n:
-                w[pair * stride_w + rank * w_step] = x * back
-            p = int32(p + DIM)
-        first = int32(0)
-        while first < size and options & (WANTS_VECTORS | WANTS_ENDS):
+        first, wants = int32(0), options & (WANTS_VECTORS | WANTS_ENDS)
+        while first < size:
             p = int32(first + team * blocks + block)
             rows, p = size if p < size else int32(0), int32(min(p, size - 1))
-            write(
-                s, poles, weights, taus, origins, index, compact, ends, turns, int32(places[p]), count, unit,
-                p, m, rows, size, options, lane, t,
-            )  # fmt: skip
+            rank, x = rank_one(sorted_z, p, size, lane, t), sorted_z[p]
+            if rows > 0 and lane == 0:
+                values[rank] = x
+                if is_last and rank < n:
+                    w[pair * stride_w + rank * w_step] = x * back
+            if wants:
+                write(
+                    s, poles, weights, taus, origins, index, compact, ends, turns, rank, count, unit, p, m,
+                    rows, size, options, lane, t,
+                )  # fmt: skip
             first = int32(first + TEAMS * blocks)
+        if IS_SPREAD:
+            part(flags, blocks, t)
 
     return tridiagonal_merge
