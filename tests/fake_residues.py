@@ -13,7 +13,6 @@ from region_mask import mask
 
 from pyblasgpu.kernels.common.options import BY_ROWS, CONJUGATE
 from pyblasgpu.kernels.gemm.int8.image import FACTS, INVERSE, SCALE, STAGE_K
-from pyblasgpu.kernels.gemm.int8.pack_residues import ALL_RESIDUES
 from pyblasgpu.kernels.gemm.int8.pivot_scales import ALLOWED, MOST, SQUARES
 
 
@@ -46,8 +45,7 @@ def _image(fake: Any, pointer: int, rows: int, stages: int) -> np.ndarray:
 
 def pack_residues(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     """Integers of one operand."""
-    _, extent, k, _, options, units_a, _, rows, stages, begin, first, packed, _, _, _, _, *steps = numbers
-    assert packed & ALL_RESIDUES
+    _, extent, k, _, options, units_a, _, rows, stages, begin, first, _, _, *steps = numbers
     config = fake.source.config
     assert units_a == 0 and grid == (config.grid(config.image(extent, k)), 1, 1)
     assert begin % config.BLK == 0 and begin + extent <= rows and first * STAGE_K + k <= stages * STAGE_K

@@ -237,8 +237,7 @@ def _int8_configs(problem: TensorProblem, choice: KernelChoice, blocks: tuple[in
     scales = replace(select("row_scales", dtype, "", (m, k), device).config, moduli=config.moduli)
     pack = select("pack_residues", dtype, "", (m, k), device).config
     rows = min(pack.rows, config.PANEL)
-    tiles = {"tile_m": config.BLK_M, "tile_n": config.BLK_N, "flags": config.flags_of_tile}
-    pack = replace(pack, moduli=config.moduli, BLK=config.PANEL, rows=rows, sample=config.sample, **tiles)
+    pack = replace(pack, moduli=config.moduli, BLK=config.PANEL, rows=rows, sample=config.sample)
     combine = select("combine_residues", dtype, "", (m, n), device).config.specialize(config)
     guarded = select("gemm_int8_guarded", dtype, layout, problem.extents, device).config
     guarded = replace(guarded, FLAG_M=config.BLK_M, FLAG_N=config.BLK_N)

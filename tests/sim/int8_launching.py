@@ -15,10 +15,9 @@ from pyblasgpu.types import DTYPES, dtype_of
 
 from .launching import once_for_equal_arguments, run, strides
 
-__all__ = ["BOTH", "PANEL", "Packed", "Products", "combine", "config_of", "facts_of", "multiply", "pack"]
+__all__ = ["PANEL", "Packed", "Products", "combine", "config_of", "facts_of", "multiply", "pack"]
 
 PANEL = 64
-BOTH = (pack_residues.ALL_DIGITS | pack_residues.ALL_RESIDUES,)
 
 
 class Packed(NamedTuple):
@@ -80,44 +79,28 @@ def facts_of(*operands: np.ndarray, moduli: int = 13, panel=PANEL, kernels=row_s
 
 @once_for_equal_arguments
 def pack(
-    *operands: np.ndarray,
-    moduli=13,
-    facts=None,
-    sample=1,
-    panel=PANEL,
-    conj=False,
-    kernels=pack_residues,
-    rounds=BOTH,
-    flags=None,
+    *operands: np.ndarray, moduli=13, facts=None, sample=1, panel=PANEL, conj=False, kernels=pack_residues
 ):
-    """A and B, extent by k, or B alone, packed; with `conj` conjugated.
-
-    `rounds` are the steps of launches, `flags` those of tiles of 64 by 32.
-    """
+    """A and B, extent by k, or B alone, packed; with `conj` conjugated."""
     facts = facts_of(*operands, moduli=moduli, panel=panel) if facts is None else facts
     dtype = dtype_of(operands[0].dtype).letter
-    tiles = {"tile_m": 64, "tile_n": 32, "flags": 4}
-    config = kernels.PackResidues(dtype, moduli=moduli, BLK=panel, rows=8, sample=sample, **tiles)
+    config = kernels.PackResidues(dtype, moduli=moduli, BLK=panel, rows=8, sample=sample)
     images = [config.image(*x.shape) for x in operands]
     made = [np.full(image.all_words(config.images, sample), -1, np.int32) for image in images]
     units = [config.grid(image) for image in images]
-    flags = np.zeros(1, np.int32) if flags is None else flags
-    arrays = operands[0], operands[-1], facts[0], facts[-1], made[0], made[-1], flags
-    across = -(-len(operands[0]) // 64), -(-len(operands[-1]) // 32)
-    for steps in rounds:
-        places = images[0].rows, images[-1].rows, images[0].stages, 0, 0, steps, *across
-        integers = _integers(operands[0], operands[-1], units[0] if len(units) == 2 else 0, conj, places)
-        run(kernels.source(config), sum(units), arrays, integers, ())
+    arrays = operands[0], operands[-1], facts[0], facts[-1], made[0], made[-1]
+    places = images[0].rows, images[-1].rows, images[0].stages, 0, 0
+    integers = _integers(operands[0], operands[-1], units[0] if len(units) == 2 else 0, conj, places)
+    run(kernels.source(config), sum(units), arrays, integers, ())
     return [Packed(image, moduli, dtype, *parts) for image, *parts in zip(images, facts, made, strict=True)]
 
 
 def pack_part(packed: Packed, x: np.ndarray, begin: int, first: int, kernels=pack_residues) -> None:
     """Pack rows from `begin` on, of stages from `first` on, of what is `packed`, whose facts are there."""
     image, facts, config = packed.image, packed.facts.ravel()[begin:], kernels.PackResidues
-    config = config(packed.dtype, moduli=packed.moduli, BLK=image.blk, rows=8, sample=1, tile_m=image.blk)
-    arrays = x, x, facts, facts, packed.images, packed.images, packed.images
-    places = image.rows, image.rows, image.stages, begin, first, *BOTH, 0, 0
-    integers = _integers(x, x, 0, places=places)
+    config = config(packed.dtype, moduli=packed.moduli, BLK=image.blk, rows=8, sample=1)
+    arrays = x, x, facts, facts, packed.images, packed.images
+    integers = _integers(x, x, 0, places=(image.rows, image.rows, image.stages, begin, first))
     run(kernels.source(config), config.grid(config.image(*x.shape)), arrays, integers, ())
 
 

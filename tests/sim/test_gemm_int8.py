@@ -26,7 +26,6 @@ from pyblasgpu.routines import launch_list
 from pyblasgpu.testing.error_bounds import gemm_error
 
 from .int8_launching import (
-    BOTH,
     Products,
     combine,
     config_of,
@@ -39,7 +38,6 @@ from .int8_launching import (
 from .launching import run, strides
 
 U = 2.0**-53
-APART = pack_residues.ALL_DIGITS, pack_residues.ALL_RESIDUES
 KERNELS = {"row_scales", "pack_residues", "gemm_int8", "combine_residues", "gemm_int8_guarded"}
 
 
@@ -104,15 +102,12 @@ def test_scales(by_rows, gap, k):
 # ------------------------------------------------------------------------------------------------- pack
 
 
-def check_pack(
-    by_rows=False, gap=0, extent=19, k=150, moduli=4, sample=1, kernels=pack_residues, rounds=BOTH
-) -> None:
+def check_pack(by_rows=False, gap=0, extent=19, k=150, moduli=4, sample=1, kernels=pack_residues) -> None:
     """Residues of integers, digits of their sizes, zeros around them."""
     x = normal(extent, k, seed=extent)
     x[1, 1], x[2] = -0.0, 0
     other = lying(normal(9, k), not by_rows)
-    options = {"moduli": moduli, "sample": sample, "kernels": kernels, "rounds": rounds}
-    _, packed = pack(other, lying(x, by_rows, gap), **options)
+    _, packed = pack(other, lying(x, by_rows, gap), moduli=moduli, sample=sample, kernels=kernels)
     values, scale = packed.values(), packed.facts[SCALE, :extent, None]
     integers = np.rint(x * scale)
     for p, residues in zip(MODULI, values[:, :extent, :k].astype(int), strict=False):
@@ -131,32 +126,11 @@ def check_pack(
 
 
 @pytest.mark.parametrize(
-    ("by_rows", "gap", "extent", "k", "moduli", "sample", "rounds"),
-    [
-        (False, 0, 19, 150, 4, 1, BOTH),
-        (True, 3, 70, 60, 2, 2, APART),
-        (False, 5, 5, 128, 13, 8, BOTH),
-        (True, 0, 9, 600, 1, 4, APART),
-    ],
+    ("by_rows", "gap", "extent", "k", "moduli", "sample"),
+    [(False, 0, 19, 150, 4, 1), (True, 3, 70, 60, 2, 2), (False, 5, 5, 128, 13, 8), (True, 0, 9, 600, 1, 4)],
 )
-def test_operands_are_packed(by_rows, gap, extent, k, moduli, sample, rounds):
-    check_pack(by_rows, gap, extent, k, moduli, sample, rounds=rounds)
-
-
-def check_unflagged(kernels=pack_residues) -> None:
-    """Residues of panels whose tiles are all flagged, by any flag, are left out."""
-    flags = np.zeros((2, 3, 4), np.int32)
-    flags[..., 1] = 1
-    flags[1, 2] = 0
-    steps = (pack_residues.ALL_RESIDUES | pack_residues.UNFLAGGED,)
-    made = pack(normal(70, 9), normal(70, 9, seed=2), moduli=1, kernels=kernels, rounds=steps, flags=flags)
-    for each in made:
-        first, last = np.split(each.values()[0], 2)
-        assert (first == -1).all() and not (last == -1).all()
-
-
-def test_what_no_tile_needs_is_not_packed():
-    check_unflagged()
+def test_operands_are_packed(by_rows, gap, extent, k, moduli, sample):
+    check_pack(by_rows, gap, extent, k, moduli, sample)
 
 
 # -------------------------------------------------------------------------------------------- products

@@ -36,7 +36,6 @@ def combined(m=20, moduli=13, **options) -> Check:
 
 
 PIVOTS = Check("pivot_scales", lambda module: checks.check_pivots(kernels=module))
-UNFLAGGED = Check("pack_residues", lambda module: checks.check_unflagged(kernels=module))
 PARTS = Check("pack_residues", lambda module: checks.check_parts(packing=module))
 SOME_ROWS = Check("gemm_int8", lambda module: checks.check_parts(module))
 FLAGS = Check("gemm_int8", lambda module: checks.check_flags(module))
@@ -88,16 +87,7 @@ DEFECTS = [
     (PACK, "(chunk ^ row % 8) * 4", "chunk * 4", packed(moduli=2)),
     (PACK, "real(MAGIC)))) * p", "real(MAGIC)))) * (p + 1)", packed()),
     (PACK, "real(-0.5)", "real(0)", packed(moduli=2)),
-    (PACK, "re = abs(", "re = (", packed(moduli=2)),
-    (
-        PACK,
-        "kk // CHUNK % SAMPLE == turn",
-        "kk % SAMPLE == turn",
-        packed(k=60, sample=2, rounds=checks.APART),
-    ),
-    (PACK, "flagged |= own[j]", "flagged = own[j]", UNFLAGGED),
-    (PACK, "quotient(int32(panel * BLK), TILE_N)", "0", UNFLAGGED),
-    (PACK, "panel * DOWN if is_a", "0 if is_a", UNFLAGGED),
+    (PACK, "abs(x), digit", "x, digit", packed(moduli=2)),
     (PACK, "number * plane_words", "0 * plane_words", packed(moduli=2)),
     (PACK, "chunk % SAMPLE == turn", "chunk % SAMPLE == 0", packed(moduli=1, k=600, sample=4)),
     (

@@ -1,9 +1,9 @@
 """C := alpha A B + beta C of float64 or complex128 on INT8 tensor cores: integers modulo small numbers, and
 their combination.
 
-For each block of C: scales of rows of A and columns of B, their digits packed, a check of which tiles are
-served within FP64's bound, residues packed where a tile is, residues of the product, C of them, and the other
-tiles by FMAs. Which are which the device alone finds out. Of several blocks residues are packed with digits.
+For each block of C: scales of rows of A and columns of B, their residues packed, a check of which tiles are
+served within FP64's bound, residues of the product, C of them, and the other tiles by FMAs. Which are which
+the device alone finds out.
 
 Of a triangle of C only its tiles are computed and kept. Operands of which not all fits are taken by rows of
 blocks, of each first what is off the diagonal:
@@ -23,7 +23,6 @@ from ...gpu.device import current
 from ...kernels.common.options import options_of
 from ...kernels.gemm.form import relative_conjugation
 from ...kernels.gemm.int8.image import FACTS, Image
-from ...kernels.gemm.int8.pack_residues import ALL_DIGITS, ALL_RESIDUES, UNFLAGGED
 from ...kernels.registry import family_of
 from ...operands import Operand
 from ...types import Region
@@ -113,11 +112,7 @@ def emit_int8(
 
 
 def _emit_all(launches: LaunchList, how: Int8Product, a: Operand, b: Operand, target: ProductTarget) -> None:
-    """Emit the product of operands extent by k. B is packed for each row of blocks.
-
-    Where C is one block, residues are packed once it is known which tiles these serve.
-    """
-    is_checked = a.rows <= how.rows and b.rows <= how.cols
+    """Emit the product of operands extent by k. B is packed for each row of blocks."""
     for row in range(0, a.rows, how.rows):
         rows = min(how.rows, a.rows - row)
         with launches.temporary():
@@ -126,12 +121,9 @@ def _emit_all(launches: LaunchList, how: Int8Product, a: Operand, b: Operand, ta
                 cols = min(how.cols, b.rows - col)
                 with launches.temporary():
                     of_b = new_residues(launches, how, b.block(col, 0, cols, b.cols))
-                    sources = (of_b,) if col else (of_a, of_b)
-                    _emit_scales(launches, how, *sources)
-                    if not is_checked:
-                        _emit_residues(launches, how, *sources)
+                    _emit_residues(launches, how, *(() if col else (of_a,)), of_b)
                     part = target.part(row, col, rows, cols, Region.ALL)
-                    _emit_block(launches, how, of_a, of_b, part, sources if is_checked else ())
+                    _emit_block(launches, how, of_a, of_b, part)
 
 
 def _emit_triangle(
@@ -151,7 +143,6 @@ def _emit_triangle(
 
     def packed(source: Operand, first: int, count: int) -> Residues:
         made = new_residues(launches, how, source.block(first, 0, count, source.cols))
-        _emit_scales(launches, how, made)
         _emit_residues(launches, how, made)
         return made
 
@@ -186,42 +177,25 @@ def new_residues(launches: LaunchList, how: Int8Product, operand: Operand) -> Re
     return Residues(operand, image, images, facts)
 
 
-def _emit_scales(launches: LaunchList, how: Int8Product, *sources: Residues) -> None:
-    """Emit the facts of the rows of one operand, or of two."""
-    rows = [x.image.rows for x in sources]
-    of_first = rows[0] if len(sources) > 1 else 0  # else the second alone is meant
-    extents, operands, facts, steps = _described(*sources)
-    integers = *extents, of_first, *steps
-    kernel, blocks = family_of(how.scales.STEM).source(how.scales), how.scales.grid(sum(rows))
-    launches.emit(kernel, blocks, (*operands, *facts), lambda *_: integers, ())
-
-
-def _emit_residues(
-    launches: LaunchList,
-    how: Int8Product,
-    *sources: Residues,
-    steps: int = ALL_DIGITS | ALL_RESIDUES,
-    memory: ProductMemory | None = None,
-) -> None:
-    """Emit what packs one operand, or two; see `pack_residues` for `steps` and the flags of `memory`."""
-    first, last, config = sources[0], sources[-1], how.choice.config
-    units = [how.pack.grid(x.image) for x in sources]
-    extents, operands, facts, strides = _described(*sources)
-    tiles = -(-first.image.extent // config.BLK_M), -(-last.image.extent // config.BLK_N)
-    places = first.image.rows, last.image.rows, first.image.stages, 0, 0, steps, *tiles
-    integers = *extents, units[0] if len(sources) > 1 else 0, *places, *strides
-    arrays = *operands, *facts, first.images, last.images, memory.flags if memory else last.images
-    kernel = family_of(how.pack.STEM).source(how.pack)
-    launches.emit(kernel, sum(units), arrays, lambda *_: integers, ())
-
-
-def _described(*sources: Residues) -> tuple[tuple[int, ...], tuple[Operand, ...], tuple[Operand, ...], tuple]:
-    """Return extents and options, operands, facts, and strides of two operands; one is both."""
-    pair = sources[0], sources[-1]
+def _emit_residues(launches: LaunchList, how: Int8Product, *sources: Residues) -> None:
+    """Emit what packs one operand, or two."""
+    first, last, is_pair = sources[0], sources[-1], len(sources) > 1
+    pair = first, last
     options = [options_of(by_rows=x.operand.by_rows, conj=x.operand.conj) for x in pair]
-    strides = [step for x in pair for step in (x.operand.row_stride, x.operand.col_stride)]
-    extents = *(x.image.extent for x in pair), pair[0].image.k, *options
-    return extents, tuple(x.operand for x in pair), tuple(x.facts for x in pair), tuple(strides)
+    steps = [step for x in pair for step in (x.operand.row_stride, x.operand.col_stride)]
+    operands, facts = [x.operand for x in pair], [x.facts for x in pair]
+    rows, units = [x.image.rows for x in sources], [how.pack.grid(x.image) for x in sources]
+    extents = first.image.extent, last.image.extent, first.image.k, *options
+    places = first.image.rows, last.image.rows, first.image.stages, 0, 0
+    arrays = *operands, *facts
+    for config, blocks, of_first, images, more in (
+        (how.scales, how.scales.grid(sum(rows)), rows[0], (), ()),
+        (how.pack, sum(units), units[0], (first.images, last.images), places),
+    ):
+        of_a = of_first if is_pair else 0  # else the second alone is packed
+        integers = *extents, of_a, *more, *steps
+        kernel = family_of(config.STEM).source(config)
+        launches.emit(kernel, blocks, (*arrays, *images), lambda *_, values=integers: values, ())
 
 
 def emit_packed(launches: LaunchList, how: Int8Product, rows: Residues, first: int = 0) -> None:
@@ -232,9 +206,8 @@ def emit_packed(launches: LaunchList, how: Int8Product, rows: Residues, first: i
         (part.extent, part.extent, part.k, options, options, 0),
         (source.row_stride, source.col_stride),
     )
-    places = image.rows, image.rows, image.stages, rows.begin, first, ALL_RESIDUES, 0, 0
-    integers = *extents, *places, *steps, *steps
-    operands = source, source, rows.facts, rows.facts, rows.images, rows.images, rows.images
+    integers = *extents, image.rows, image.rows, image.stages, rows.begin, first, *steps, *steps
+    operands = source, source, rows.facts, rows.facts, rows.images, rows.images
     kernel = family_of(how.pack.STEM).source(how.pack)
     launches.emit(kernel, how.pack.grid(part), operands, lambda *_: integers, ())
 
@@ -252,23 +225,12 @@ def new_memory(launches: LaunchList, how: Int8Product, slots: int) -> ProductMem
 
 
 def _emit_block(
-    launches: LaunchList,
-    how: Int8Product,
-    a: Residues,
-    b: Residues,
-    target: ProductTarget,
-    unpacked: tuple[Residues, ...] = (),
+    launches: LaunchList, how: Int8Product, a: Residues, b: Residues, target: ProductTarget
 ) -> None:
-    """Emit a block of C, of rows of A and of columns of B whose residues are there; of those that are
-    `unpacked`, only the facts are.
-    """
+    """Emit a block of C, of rows of A and of columns of B whose residues are there."""
     config, c, region = how.choice.config, target.c, target.region
     memory = new_memory(launches, how, config.tiles(c.rows, c.cols, region))
-    if unpacked:
-        _emit_residues(launches, how, *unpacked, steps=ALL_DIGITS)
     emit_images(launches, how, a, b, memory, region, (config.images, 1))
-    if unpacked:
-        _emit_residues(launches, how, *unpacked, steps=ALL_RESIDUES | UNFLAGGED, memory=memory)
     emit_images(launches, how, a, b, memory, region, (0, config.images))
     emit_combined(launches, how, a, b, memory, target)
     _emit_guarded(launches, how, a.operand, b.operand.T, memory.flags, target)

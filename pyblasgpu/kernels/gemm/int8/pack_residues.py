@@ -4,9 +4,6 @@ the images that ``gemm_int8`` reads.
 A block takes some rows of a stage of a panel. It reads each element once, and writes 16 bytes of each image a
 thread, one for each of its k. Of complex elements it packs real parts, imaginary parts and their sums, one
 after the other.
-
-A launch may pack digits alone, of which it reads the sample alone. Once these have flagged tiles, another one
-packs residues, but of panels whose tiles are all flagged: no product reads those.
 """
 
 from __future__ import annotations
@@ -24,18 +21,15 @@ from ...common.parameters import parameters
 from .image import DIGIT, SCALE, STAGE_K, STAGE_WORDS_OF_ROW, Image, parts_of
 from .moduli import MODULI, check_moduli
 
-__all__ = ["ALL_DIGITS", "ALL_RESIDUES", "STEM", "UNFLAGGED", "PackResidues", "source"]
+__all__ = ["STEM", "PackResidues", "source"]
 
 STEM = "pack_residues"
 PARAMETERS = parameters(
     "pointer: a, b, of_a, of_b",
-    "int32 pointer: image_a, image_b, flags",
+    "int32 pointer: image_a, image_b",
     "int32: extent_a, extent_b, k, options_a, options_b, units_a, rows_a, rows_b, stages, begin, first",
-    "int32: steps, down, across",
     "int64: a_rs, a_ks, b_rs, b_ks",
 )
-#: Bits of `steps`: digits are packed, and residues; these where a tile of the panel is not flagged.
-ALL_DIGITS, ALL_RESIDUES, UNFLAGGED = 1, 2, 4
 CHUNK = 16  # k, and bytes of an image, of a thread
 CHUNKS = STAGE_K // CHUNK
 #: Elements of a chunk and of a row in shared memory, against bank conflicts.
@@ -61,8 +55,6 @@ class PackResidues(KernelConfig):
         Rows of a block.
     sample : int
         Chunks of a stage of which one has digits.
-    tile_m, tile_n, flags : int
-        Rows and columns of a tile of the product, and its flags.
     """
 
     dtype: str = "d"
@@ -70,9 +62,6 @@ class PackResidues(KernelConfig):
     BLK: int = 128
     rows: int = 16
     sample: int = 8
-    tile_m: int = 128
-    tile_n: int = 256
-    flags: int = 8
 
     STEM: ClassVar[str] = STEM
 
@@ -91,13 +80,6 @@ class PackResidues(KernelConfig):
             "sample",
             "sample in (1, 2, 4, 8)",
             sample=self.sample,
-        )
-        require(
-            self.BLK % self.tile_m == 0,
-            "whole_tiles",
-            "BLK % tile_m == 0",
-            BLK=self.BLK,
-            tile_m=self.tile_m,
         )
 
     @property
@@ -134,15 +116,12 @@ def source(config: PackResidues) -> KernelSource:
     a, b: pointer, A and B
     of_a, of_b: pointer, the facts of each by `row_scales`
     image_a, image_b: int32 pointer, the images, at a multiple of 16 bytes
-    flags: int32 pointer, the flags of the tiles of all of C, which `UNFLAGGED` reads
     extent_a, extent_b, k: int32, rows of A, columns of B, k
     options_a, options_b: int32, `BY_ROWS`: neighbours along the extent are so in memory; `CONJUGATE`
     units_a: int32, blocks of threads for A; none where B alone is packed
     rows_a, rows_b: int32, rows of the images, of whole panels
     stages: int32, stages of the images
     begin, first: int32, rows of whole panels and stages of the images before those that are written
-    steps: int32, `ALL_DIGITS`, `ALL_RESIDUES`, `UNFLAGGED`
-    down, across: int32, rows and columns of tiles of C
     a_rs, a_ks, b_rs, b_ks: int64, strides of A along the extent and along k, of B (elements)
 
     Grid: x ``config.grid(image)`` of both.
@@ -151,11 +130,10 @@ def source(config: PackResidues) -> KernelSource:
 
 
 def _stager(config: PackResidues):
-    """``stage(0, shared, values, s, rows, depth, row_step, k_step, options, turn, t)``: the elements of a
-    block to shared memory, zeros beyond the `rows` and the `depth` that are left; real parts, then imaginary
-    ones. Of a `turn` of the sample its chunks alone, of -1 all.
+    """``stage(0, shared, values, s, rows, depth, row_step, k_step, options, t)``: the elements of a block to
+    shared memory, zeros beyond the `rows` and the `depth` that are left; real parts, then imaginary ones.
     """
-    int32, ROWS, THREADS, SAMPLE = ptx.types.int32, config.rows, config.threads, config.sample
+    int32, ROWS, THREADS = ptx.types.int32, config.rows, config.threads
     load_one, REALS, PART = ptx.load_global(1, False), config.dtype_facts.reals_per_element, ROWS * ROW_LD
 
     @device_function
@@ -168,11 +146,10 @@ def _stager(config: PackResidues):
         return int32(element // STAGE_K), int32(element % STAGE_K), part
 
     @device_function
-    def load(i, first, values, s, rows, depth, row_step, k_step, options, turn, t):
+    def load(i, first, values, s, rows, depth, row_step, k_step, options, t):
         row, kk, part = coords(int32(first + i), t, options)
         at = (row * row_step + kk * k_step) * REALS + part
-        meant = (turn < 0) | (kk // CHUNK % SAMPLE == turn)
-        load_one(values, i, s, at, (row < rows) & (kk < depth) & meant)
+        load_one(values, i, s, at, (row < rows) & (kk < depth))
 
     @device_function
     def keep(i, first, shared, values, options, t):
@@ -182,9 +159,9 @@ def _stager(config: PackResidues):
     load_all, keep_all = unrolled(CHUNK, load), unrolled(CHUNK, keep)
 
     @device_function
-    def stage(round_, shared, values, s, rows, depth, row_step, k_step, options, turn, t):
-        load_all(0, round_ * CHUNK, values, s, rows, depth, row_step, k_step, options, turn, t)
-        keep_all(0, round_ * CHUNK, shared, values, options, t)
+    def stage(turn, shared, values, s, rows, depth, row_step, k_step, options, t):
+        load_all(0, turn * CHUNK, values, s, rows, depth, row_step, k_step, options, t)
+        keep_all(0, turn * CHUNK, shared, values, options, t)
 
     return unrolled(REALS, stage)
 
@@ -192,7 +169,7 @@ def _stager(config: PackResidues):
 def _integer_maker(config: PackResidues):
     """``make(0, shared, at, x, lows, scale, scale_i, part)``: the integers of a chunk, and their lowest bits;
     of a complex one those of real parts, imaginary parts or sums. ``make_sizes(0, shared, at, x, scale,
-    scale_i)``: the size of each element, of a complex one that of the larger part.
+    scale_i)``: of each element the larger part.
     """
     real, int32, fma, low_word = ptx.types.float64, ptx.types.int32, ptx.fma, ptx.low_word
     COMPLEX, PART = config.dtype_facts.is_complex, config.rows * ROW_LD
@@ -212,11 +189,10 @@ def _integer_maker(config: PackResidues):
 
     @device_function
     def to_size(i, shared, at, x, scale, scale_i):
-        re = abs(fma(shared[at + i], scale, real(MAGIC)) - real(MAGIC))
         if COMPLEX:
+            re = abs(fma(shared[at + i], scale, real(MAGIC)) - real(MAGIC))
             im = abs(fma(shared[PART + at + i], scale_i, real(MAGIC)) - real(MAGIC))
-            re = re if re > im else im
-        x[i] = re
+            x[i] = re if re > im else im
 
     return unrolled(CHUNK, to_integer), unrolled(CHUNK, to_size)
 
@@ -266,7 +242,7 @@ def _digits(config: PackResidues):
     @device_function
     def digit_of(x, digit):
         """Return the digit in the lowest byte."""
-        return fma(x, digit, real(-0.5)) + real(MAGIC)
+        return fma(abs(x), digit, real(-0.5)) + real(MAGIC)
 
     @device_function
     def four(j, x, words, digit):
@@ -298,47 +274,13 @@ def _digits(config: PackResidues):
     return write
 
 
-def _server(config: PackResidues):
-    """``serves(flags, panel, is_a, down, across, t)``: whether any tile with rows of a panel of A, or with
-    columns of one of B, is not flagged; for a block of threads.
-    """
-    int32, quotient, offset = ptx.types.int32, ptx.quotient, ptx.offset
-    BLK, THREADS, COUNT, TILE_M, TILE_N = (
-        config.BLK,
-        config.threads,
-        config.flags,
-        config.tile_m,
-        config.tile_n,
-    )
-    DOWN, ACROSS = BLK // TILE_M, max(BLK // TILE_N, 1)
-
-    @device_function
-    def serves(flags, panel, is_a, down, across, t):
-        row0 = int32(panel * DOWN if is_a else 0)
-        col0 = int32(0 if is_a else quotient(int32(panel * BLK), TILE_N))
-        width = int32(across if is_a else ACROSS)
-        count = int32(width * (DOWN if is_a else down))
-        found, i = int32(0), t
-        while (i < count) & (found == 0):
-            row, col = int32(row0 + i // width), int32(col0 + i % width)
-            if (row < down) & (col < across):
-                own, flagged = offset(flags, (row * across + col) * COUNT), int32(0)
-                for j in range(COUNT):
-                    flagged |= own[j]
-                found = int32(flagged == 0)
-            i = int32(i + THREADS)
-        return cuda.syncthreads_or(found) != 0
-
-    return serves
-
-
 def _build(config: PackResidues):
     real, int32, int64, quotient = ptx.types.float64, ptx.types.int32, ptx.types.int64, ptx.quotient
     BLK, ROWS, UNITS, offset = config.BLK, config.rows, config.BLK // config.rows, ptx.offset
     shared_pointer, grid_dependency_wait = ptx.shared_pointer, ptx.grid_dependency_wait
     stage_elements, (to_integers, to_sizes) = _stager(config), _integer_maker(config)
     write_digits, PLANES, PARTS = _digits(config), config.moduli, parts_of(config.dtype_facts)
-    REALS, SAMPLE, serves = config.dtype_facts.reals_per_element, config.sample, _server(config)
+    REALS = config.dtype_facts.reals_per_element
 
     def of_plane(number, write):
         @device_function
@@ -350,8 +292,8 @@ def _build(config: PackResidues):
     write_all = in_order([of_plane(i, _residues(p)) for i, p in enumerate(MODULI[:PLANES])])
 
     def pack_residues(
-        a, b, of_a, of_b, image_a, image_b, flags, extent_a, extent_b, k, options_a, options_b, units_a,
-        rows_a, rows_b, stages, begin, first, steps, down, across, a_rs, a_ks, b_rs, b_ks,
+        a, b, of_a, of_b, image_a, image_b, extent_a, extent_b, k, options_a, options_b, units_a, rows_a,
+        rows_b, stages, begin, first, a_rs, a_ks, b_rs, b_ks,
     ):  # fmt: skip
         # (1) the rows of a stage of a panel of an operand
         t, unit = int32(cuda.threadIdx.x), int32(cuda.blockIdx.x)
@@ -369,11 +311,8 @@ def _build(config: PackResidues):
         row0, k0 = int32(panel * BLK + part * ROWS), int32(stage * STAGE_K)
         rows_of_all = int64(rows_a if is_a else rows_b)
         grid_dependency_wait()
-        if steps & UNFLAGGED and not serves(flags, panel, is_a, down, across, t):
-            return
-        turn = int32((stage + first) % SAMPLE if steps == ALL_DIGITS else -1)
-        s, left = offset(s, (row0 * row_step + k0 * k_step) * REALS), int32(extent - row0)
-        stage_elements(0, shared, x, s, left, int32(k - k0), row_step, k_step, options, turn, t)
+        s = offset(s, (row0 * row_step + k0 * k_step) * REALS)
+        stage_elements(0, shared, x, s, int32(extent - row0), int32(k - k0), row_step, k_step, options, t)
         cuda.syncthreads()
 
         # (2) a chunk of a row: its integers, and their residues
@@ -386,16 +325,11 @@ def _build(config: PackResidues):
         line = (int64(panel) * stages + stage) * BLK + own_row
         line = offset(d, line * STAGE_WORDS_OF_ROW + (chunk ^ row % 8) * 4)
         plane_words = rows_of_all * stages * STAGE_WORDS_OF_ROW
-        if PARTS > 1:
-            for part in range(PARTS if steps & ALL_RESIDUES else 0):
-                to_integers(0, shared, at, x, lows, scale, scale_i, part)
-                write_all(offset(line, part * PLANES * plane_words), plane_words, x, lows, words)
-        elif steps & ALL_RESIDUES:  # within a loop they need more registers
-            to_integers(0, shared, at, x, lows, scale, scale_i, 0)
-            write_all(line, plane_words, x, lows, words)
-        if steps & ALL_DIGITS:
-            to_sizes(0, shared, at, x, scale, scale_i)
-            digits = offset(d, PARTS * PLANES * plane_words)
-            write_digits(digits, own_row, panel, stage, stages, chunk, x, words, own[DIGIT * rows_of_all])
+        for part in range(PARTS):
+            to_integers(0, shared, at, x, lows, scale, scale_i, part)
+            write_all(offset(line, part * PLANES * plane_words), plane_words, x, lows, words)
+        to_sizes(0, shared, at, x, scale, scale_i)
+        digits = offset(d, PARTS * PLANES * plane_words)
+        write_digits(digits, own_row, panel, stage, stages, chunk, x, words, own[DIGIT * rows_of_all])
 
     return pack_residues
