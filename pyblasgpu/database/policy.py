@@ -270,6 +270,10 @@ class Policy:
         "order", "from which on LU's products use tensor cores", _order, 64, trial=_TENSOR_LU
     )
 
+    tensor_getrf_lookahead: Steps = _value(
+        "columns", "of LU's blocks on tensor cores, and their least orders", _order, 64
+    )
+    tensor_getrf_lookahead_of_double: Steps = _value("columns", "of such in double precision", _order, 64)
     trsv_min_order: float = _value(
         "order", "beyond which TRSV serves one to four right-hand sides", trial=_TRSV
     )
@@ -304,7 +308,7 @@ class Policy:
         "order", "from which on it does not", _order, 64, trial=_CHOLESKY_ORDERS
     )
     lookahead_tiles: float = _value("tiles", "after which a block of an update ends", trial=_TILES)
-    getrf_inner_columns: float = _value("columns", "at which the recursion within LU's blocks ends")
+    getrf_inner_columns: float = _value("columns", "at which the recursion within LU's wide blocks ends")
     getrf_first_columns: float = _value("columns", "of the first part of LU's wide blocks")
     getrf_refined_min_order: float = _value(
         "order", "from which on LU in float32 is refined", _refinement, 64

@@ -213,18 +213,22 @@ def syr2k_algorithm(fits: bool) -> Algorithm:
 
 def lookahead_width(routine: str, dtype: Dtype, order: int, policy: Policy, batch: int = 1) -> int:
     """Columns of a block; 0: no lookahead. There is none in small matrices and in batches by one launch,
-    which fill the device, nor where products are made on tensor cores, which take more columns.
+    which fill the device, nor in Cholesky factors whose products are made on tensor cores.
     """
     if batch > 1:
         return 0
     requested: int | None = overrides.get_override("lookahead")
     if requested is not None:
         return requested
-    if splits_singles(dtype):
-        return 0
-    if routine == "potrf" and order >= policy.potrf_lookahead_max_order[dtype.letter]:
-        return 0
-    widths = policy.potrf_lookahead if routine == "potrf" else policy.getrf_lookahead
+    if routine == "potrf":
+        if splits_singles(dtype) or order >= policy.potrf_lookahead_max_order[dtype.letter]:
+            return 0
+        widths = policy.potrf_lookahead
+    elif overrides.method_of(None) != TENSOR:
+        widths = policy.getrf_lookahead
+    else:
+        is_double = dtype.real_size == 8
+        widths = policy.tensor_getrf_lookahead_of_double if is_double else policy.tensor_getrf_lookahead
     return max((int(width) for width, least in widths.items() if order >= least), default=0)
 
 

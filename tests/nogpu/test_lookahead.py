@@ -307,11 +307,13 @@ def test_where_it_begins():
         assert lookahead_width(routine, D, 2048, policy, batch=2) == 0
         with override("lookahead", 0):
             assert lookahead_width(routine, D, 2048, policy) == 0
-        with set_math_mode("tensor"):
-            assert lookahead_width(routine, D, 2048, policy) > 0 and not lookahead_width(
-                routine, S, 2048, policy
-            )
     assert lookahead_width("getrf", D, 16384, policy) > lookahead_width("getrf", D, 4096, policy)
+    with set_math_mode("tensor"):
+        assert lookahead_width("potrf", D, 2048, policy) > 0 == lookahead_width("potrf", S, 2048, policy)
+        for dtype, name in ((S, ""), (D, "_of_double")):
+            ((width, least),) = getattr(policy, "tensor_getrf_lookahead" + name).items()
+            assert lookahead_width("getrf", dtype, int(least), policy) == int(width)
+            assert lookahead_width("getrf", dtype, int(least) - 1, policy) == 0
     assert lookahead_width("potrf", S, 4096, policy) > lookahead_width("potrf", D, 4096, policy) == 0
 
 

@@ -86,6 +86,9 @@ def _emit_small(launches: LaunchList, config: GetrfSmall, piv: Operand, info: Op
     launches.emit_batch(getrf_small.source(config), blocks, (a, a, piv, info), integers, ())
 
 
+FEWEST_INNER = 4  # inner blocks of a block, which is factored panel by panel with fewer
+
+
 class _Factors(NamedTuple):
     """State shared by the steps: the Config of the best panels, their columns, and the operands.
 
@@ -207,11 +210,13 @@ def _emit_product(
 
 
 def _emit_wide_block(launches: LaunchList, factors: _Factors, block: tuple[int, int], left: int) -> None:
-    """Emit the factors of a block of columns by the recursion, which ends in blocks of fewer; rows are
-    interchanged from the column `left` on.
+    """Emit the factors of a block of columns, of a wide one by the recursion, which ends in blocks of fewer;
+    rows are interchanged from the column `left` on.
     """
     a, width, (first, last) = factors.a, factors.width, block
     columns = max(int(launches.policy.getrf_inner_columns) // width, 1) * width
+    if last - first < FEWEST_INNER * columns:
+        columns = last - first
 
     def emit_inner(at: int, count: int) -> None:
         _emit_block(launches, factors, at, at + count)
