@@ -84,8 +84,8 @@ class BandChase(BlockConfig):
 
     @property
     def shared_elements(self) -> int:
-        """Two vectors with tau, sums of rows of each warp, sums of columns; reals for a maximum."""
-        return 3 * self.WIDTH + 2 + self.DIM + PARTIALS
+        """A column, sums of columns, sums of rows of each warp; reals for a maximum."""
+        return 2 * self.WIDTH + self.DIM + PARTIALS
 
     def leading_dimension(self, order: int) -> int:
         """Elements from column to column of the matrix at work: whole groups of rows."""
@@ -162,11 +162,8 @@ def _filler(config: BandChase) -> Callable:
 
 def _build(config: BandChase):
     facts, DIM, WIDTH = config.dtype_facts, config.DIM, config.WIDTH
-    REALS, real, SIZE = (
-        facts.reals_per_element,
-        ptx.REALS[facts.real],
-        2 * config.OWN * facts.reals_per_element,
-    )
+    REALS, real = facts.reals_per_element, ptx.REALS[facts.real]
+    HALF, SIZE = config.OWN * REALS, 2 * config.OWN * REALS  # reals of the columns of a thread
     int32, offset, shared_pointer = ptx.types.int32, ptx.offset, ptx.shared_pointer
     grid_dependency_wait, quotient = ptx.grid_dependency_wait, ptx.quotient
     load_acquire, store_release = ptx.load_acquire, ptx.store_release
@@ -180,8 +177,16 @@ def _build(config: BandChase):
         t, block, blocks = int32(cuda.threadIdx.x & 1023), int32(cuda.blockIdx.x), int32(cuda.gridDim.x)
         partials = shared_pointer(cuda.shared.array(0, real, alignment=16))
         shared = offset(partials, PARTIALS * REALS)
-        x, y = cuda.local.array(SIZE, real), cuda.local.array(SIZE, real)
-        h, acc, v = (cuda.local.array(5, real), cuda.local.array(REALS, real), cuda.local.array(REALS, real))
+        x, y, z = (
+            cuda.local.array(SIZE, real),
+            cuda.local.array(SIZE, real),
+            cuda.local.array(HALF, real),
+        )
+        h, acc, v = (
+            cuda.local.array(5, real),
+            cuda.local.array(REALS, real),
+            cuda.local.array(REALS, real),
+        )
         grid_dependency_wait()
         if options & FILLS:
             fill(a, work, band, scale, info, flags, partials, h, n, ld, conj, a_rs, a_cs, block, blocks, t)
@@ -207,12 +212,12 @@ def _build(config: BandChase):
                         seen = load_acquire(progress, i - 1)
                 cuda.syncthreads()
                 step(
-                    x, y, acc, v, h, shared, band, vectors, tau, d, e, i, k, row, n, group, steps,
+                    x, y, z, acc, v, h, shared, band, vectors, tau, d, e, i, k, row, n, group, steps,
                     options & WANTS_VECTORS, t,
                 )  # fmt: skip
                 cuda.syncthreads()
                 k, row = int32(k + 1), int32(row + WIDTH)
-                if t == 0:
+                if t == WARP:  # while the first warp looks for the next step
                     store_release(progress, i, k)
             i = int32(i + blocks)
         meet(flags, int32(2), blocks, t)

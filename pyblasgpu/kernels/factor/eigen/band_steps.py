@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ....gpu.backend import cuda, device_function, ptx, unrolled
+from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ...common.kernel_config import WARP
-from ..lane_sums import adder, over_lanes, several_over_warp
+from ..lane_sums import adder, over_lanes
 from ..qr.reflector import BETA, FACTOR, TAU, reflector, size_of
 
 __all__ = ["band_loader", "sizer", "stepper"]
@@ -73,16 +73,17 @@ def band_loader(config: Any) -> Callable:
 
 
 def _columns(config: Any) -> tuple[Callable, ...]:
-    """Functions of column c of a warp, of B in ``x[:OWN]`` and of D behind it; v is in `s`.
+    """Functions of column c of a warp, of B in ``x[:OWN]`` and of D behind it; `z` has v of these columns.
 
     ``load(0, x, band, b, d, rows, is_first, warp, lane)``, of `band` from the two places on; ``store_b`` and
-    ``store_d`` of one; ``rows(0, x, first, acc, s, warp)``: products of rows with v added to ``acc``;
-    ``right(0, x, w, s, warp)``: B less w vᴴ; ``dots(0, x, y, v, warp, lane)``: products of columns with v,
-    of D below its diagonal.
+    ``store_d`` of one; ``rows(0, x, first, acc, z)``: products of rows with v added to ``acc``; ``right(0, x,
+    w, z)``: B less w vᴴ; ``dots(0, x, y, v, warp, lane)``: products of columns with the lane's `v` but that
+    of the first row, of D below its diagonal; ``share(0, z, v, warp)``: v of the columns from that of lanes.
     """
     facts, OWN, STEP = config.dtype_facts, config.OWN, config.LD - 1
     REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
     read, store_global, select = ptx.load_global(1, False), ptx.store_global, ptx.select
+    shuffle, int32 = ptx.shuffle, ptx.types.int32
 
     @device_function
     def load(c, x, band, b, d, rows, is_first, warp, lane):
@@ -107,118 +108,122 @@ def _columns(config: Any) -> tuple[Callable, ...]:
             store_global(band, (d + j * STEP + lane) * REALS + part, x[(OWN + c) * REALS + part], has_d)
 
     @device_function
-    def row(c, x, first, acc, s, warp):
-        at, of = (first + c) * REALS, (warp * OWN + c) * REALS
+    def row(c, x, first, acc, z):
+        at, of = (first + c) * REALS, c * REALS
         if COMPLEX:
-            acc[0] += x[at] * s[of] - x[at + 1] * s[of + 1]
-            acc[1] += x[at] * s[of + 1] + x[at + 1] * s[of]
+            acc[0] += x[at] * z[of] - x[at + 1] * z[of + 1]
+            acc[1] += x[at] * z[of + 1] + x[at + 1] * z[of]
         else:
-            acc[0] += x[at] * s[of]
+            acc[0] += x[at] * z[of]
 
     @device_function
-    def right(c, x, w, s, warp):
-        at, of = c * REALS, (warp * OWN + c) * REALS
+    def right(c, x, w, z):
+        at = c * REALS
         if COMPLEX:
-            x[at] -= w[0] * s[of] + w[1] * s[of + 1]
-            x[at + 1] -= w[1] * s[of] - w[0] * s[of + 1]
+            x[at] -= w[0] * z[at] + w[1] * z[at + 1]
+            x[at + 1] -= w[1] * z[at] - w[0] * z[at + 1]
         else:
-            x[at] -= w[0] * s[of]
+            x[at] -= w[0] * z[at]
 
     @device_function
     def dot(c, x, y, v, warp, lane):
-        b, d, to = c * REALS, (OWN + c) * REALS, c * REALS
-        is_below, more = lane > warp * OWN + c, OWN * REALS
+        b, d, more = c * REALS, (OWN + c) * REALS, OWN * REALS
+        is_rest, is_below = lane > 0, lane > warp * OWN + c
         if COMPLEX:
-            y[to] = v[0] * x[b] + v[1] * x[b + 1]
-            y[to + 1] = v[0] * x[b + 1] - v[1] * x[b]
-            y[to + more] = select(is_below, x[d] * v[0] + x[d + 1] * v[1], real(0))
-            y[to + more + 1] = select(is_below, x[d] * v[1] - x[d + 1] * v[0], real(0))
+            y[b] = select(is_rest, v[0] * x[b] + v[1] * x[b + 1], real(0))
+            y[b + 1] = select(is_rest, v[0] * x[b + 1] - v[1] * x[b], real(0))
+            y[b + more] = select(is_below, x[d] * v[0] + x[d + 1] * v[1], real(0))
+            y[b + more + 1] = select(is_below, x[d] * v[1] - x[d + 1] * v[0], real(0))
         else:
-            y[to] = v[0] * x[b]
-            y[to + more] = select(is_below, x[d] * v[0], real(0))
+            y[b] = select(is_rest, v[0] * x[b], real(0))
+            y[b + more] = select(is_below, x[d] * v[0], real(0))
 
-    return tuple(unrolled(OWN, each) for each in (load, store_b, store_d, row, right, dot))
+    @device_function
+    def share(c, z, v, warp):
+        for part in range(REALS):
+            z[c * REALS + part] = shuffle(v[part], int32(warp * OWN + c))
+
+    return tuple(unrolled(OWN, each) for each in (load, store_b, store_d, row, right, dot, share))
 
 
 def _updater(config: Any) -> tuple[Callable, Callable]:
-    """``left(0, x, y, v, tau)``: B less conj(tau) v times its products with v; ``both(0, x, v, w, s, warp,
-    lane)``: D less w vᴴ + v wᴴ.
+    """``left(0, x, y, v, h)``: B less conj(tau) v times its products with v, of which ``y[0]`` has those with
+    the rest of v before its factor, each in other lanes; ``both(0, x, v, w, z, warp, lane)``: D less
+    w vᴴ + v wᴴ.
     """
     facts, OWN = config.dtype_facts, config.OWN
     REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
-    shuffle, int32, select = ptx.shuffle, ptx.types.int32, ptx.select
+    shuffle, int32, select, SPAN = ptx.shuffle, ptx.types.int32, ptx.select, WARP // (2 * OWN * REALS)
 
     @device_function
-    def left(c, x, y, v, tau):
+    def left(c, x, y, v, h):
         b = c * REALS
+        re, rest = shuffle(x[b], int32(0)), shuffle(y[0], int32(b * SPAN))
         if COMPLEX:
-            re = tau[0] * y[b] + tau[1] * y[b + 1]
-            im = tau[0] * y[b + 1] - tau[1] * y[b]
-            x[b] -= v[0] * re - v[1] * im
-            x[b + 1] -= v[0] * im + v[1] * re
+            im, rest_im = shuffle(x[b + 1], int32(0)), shuffle(y[0], int32((b + 1) * SPAN))
+            re += h[FACTOR] * rest + h[FACTOR + 1] * rest_im
+            im += h[FACTOR] * rest_im - h[FACTOR + 1] * rest
+            times, times_im = h[TAU] * re + h[TAU + 1] * im, h[TAU] * im - h[TAU + 1] * re
+            x[b] -= v[0] * times - v[1] * times_im
+            x[b + 1] -= v[0] * times_im + v[1] * times
         else:
-            x[b] -= v[0] * (tau[0] * y[b])
+            x[b] -= v[0] * (h[TAU] * (re + h[FACTOR] * rest))
 
     @device_function
-    def both(c, x, v, w, s, warp, lane):
+    def both(c, x, v, w, z, warp, lane):
         j = int32(warp * OWN + c)
-        d, of = (OWN + c) * REALS, j * REALS
+        d, of = (OWN + c) * REALS, c * REALS
         re = shuffle(w[0], j)
         if COMPLEX:
             im = shuffle(w[1], j)
-            x[d] -= w[0] * s[of] + w[1] * s[of + 1] + v[0] * re + v[1] * im
-            change = w[1] * s[of] - w[0] * s[of + 1] + v[1] * re - v[0] * im
+            x[d] -= w[0] * z[of] + w[1] * z[of + 1] + v[0] * re + v[1] * im
+            change = w[1] * z[of] - w[0] * z[of + 1] + v[1] * re - v[0] * im
             x[d + 1] = select(lane == j, real(0), x[d + 1] - change)
         else:
-            x[d] -= w[0] * s[of] + v[0] * re
+            x[d] -= w[0] * z[of] + v[0] * re
 
     return unrolled(OWN, left), unrolled(OWN, both)
 
 
-def _maker(config: Any) -> Callable:
-    """``make(x, h, s, lane)``: by the first warp, the reflector of the first column of B, its vector and tau
-    to `s`.
+def _spreader(count: int) -> Callable:
+    """``sums(0, y, lane)``: ``y[0]`` becomes the sum over the warp of element ``lane // (32 / count)`` of y,
+    of which there are `count`, a power of two. Lanes exchange halves of what they have left.
     """
-    facts, WIDTH = config.dtype_facts, config.WIDTH
-    REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
-    make_one, total, shuffle = reflector(facts), over_lanes(adder()), ptx.shuffle
-    int32, select = ptx.types.int32, ptx.select
+    shuffle, int32, select = ptx.shuffle, ptx.types.int32, ptx.select
+
+    def halver(half: int, distance: int) -> Callable:
+        @device_function
+        def one(k, y, lane):
+            is_second = (lane & distance) != 0
+            sent = select(is_second, y[k], y[k + half])
+            y[k] = select(is_second, y[k + half], y[k]) + shuffle(sent, int32(lane ^ distance))
+
+        return unrolled(half, one)
 
     @device_function
-    def make(x, h, s, lane):
-        re, im = x[0], x[REALS - 1]
-        square = re * re + im * im if COMPLEX else re * re
-        below = total(select(lane > 0, square, real(0)), lane, int32(WARP))
-        make_one(h, shuffle(re, int32(0)), shuffle(im, int32(0)), below)
-        is_top = lane == 0
-        if lane < WIDTH:
-            if COMPLEX:
-                s[lane * 2] = select(is_top, real(1), h[FACTOR] * re - h[FACTOR + 1] * im)
-                s[lane * 2 + 1] = select(is_top, real(0), h[FACTOR] * im + h[FACTOR + 1] * re)
-            else:
-                s[lane] = select(is_top, real(1), h[FACTOR] * re)
-        if is_top:
-            for part in range(REALS):
-                s[WIDTH * REALS + part] = h[TAU + part]
+    def one_more(k, y, lane):
+        y[0] += shuffle(y[0], int32(lane ^ (1 << k)))
 
-    return make
+    halves, distance = [], WARP // 2
+    while count > 1:
+        count //= 2
+        halves.append(halver(count, distance))
+        distance //= 2
+    rest = unrolled(distance.bit_length(), one_more)
+    return in_order([*halves, rest])
 
 
 def stepper(config: Any) -> Callable:
-    """``step(x, y, acc, v, h, shared, band, vectors, tau, d, e, i, k, row, n, group, steps, is_wanted, t)``:
-    step k of sweep i, on rows from `row` on. Shared memory keeps the reflector for the next step.
+    """``step(x, y, z, acc, v, h, shared, band, vectors, tau, d, e, i, k, row, n, group, steps, is_wanted,
+    t)``: step k of sweep i, on rows from `row` on. A thread keeps the reflector in `z` and `h` for the next
+    step.
     """
     facts, OWN, WIDTH, LD, WARPS = config.dtype_facts, config.OWN, config.WIDTH, config.LD, config.WARPS
     REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
-    load, store_b, store_d, rows_of, right, dots = _columns(config)
-    (left, both), make, total = _updater(config), _maker(config), over_lanes(adder())
-    reduce, offset, int32, int64 = (
-        several_over_warp(2 * OWN * REALS, adder()),
-        ptx.offset,
-        ptx.types.int32,
-        ptx.types.int64,
-    )
-    quotient, VECTOR = ptx.quotient, (WIDTH + 1) * REALS
+    load, store_b, store_d, rows_of, right, dots, share = _columns(config)
+    (left, both), total, make = _updater(config), over_lanes(adder()), reflector(facts)
+    COUNT, offset, int32, int64 = 2 * OWN * REALS, ptx.offset, ptx.types.int32, ptx.types.int64
+    sums_of, quotient, select, SPAN = _spreader(COUNT), ptx.quotient, ptx.select, WARP // COUNT
 
     @device_function
     def over_warps(acc, parts, warp, lane):
@@ -232,17 +237,27 @@ def stepper(config: Any) -> Callable:
                 acc[part] += parts[(other * WARP + lane) * REALS + part]
 
     @device_function
-    def times(acc, tau):
+    def times(acc, h):
         """acc times tau."""
         if COMPLEX:
-            re = tau[0] * acc[0] - tau[1] * acc[1]
-            acc[1] = tau[0] * acc[1] + tau[1] * acc[0]
+            re = h[TAU] * acc[0] - h[TAU + 1] * acc[1]
+            acc[1] = h[TAU] * acc[1] + h[TAU + 1] * acc[0]
             acc[0] = re
         else:
-            acc[0] *= tau[0]
+            acc[0] *= h[TAU]
 
     @device_function
-    def keep(vectors, tau, s, v, i, k, group, steps, rows, lane):
+    def finish(v, h, lane):
+        """v from the column that it clears."""
+        re = h[FACTOR] * v[0]
+        if COMPLEX:
+            im = h[FACTOR] * v[1] + h[FACTOR + 1] * v[0]
+            re -= h[FACTOR + 1] * v[1]
+            v[1] = select(lane == 0, real(0), im)
+        v[0] = select(lane == 0, real(1), re)
+
+    @device_function
+    def keep(vectors, tau, h, v, i, k, group, steps, rows, lane):
         """The vector and tau of a reflector, for products with all of them."""
         number = int32(quotient(i, group))
         col = int32(i - number * group)
@@ -253,60 +268,68 @@ def stepper(config: Any) -> Callable:
                 column[lane * REALS + part] = v[part]
         if lane == 0:
             for part in range(REALS):
-                tau[(place + col) * REALS + part] = s[WIDTH * REALS + part]
+                tau[(place + col) * REALS + part] = h[TAU + part]
 
     @device_function
-    def step(x, y, acc, v, h, shared, band, vectors, tau, d, e, i, k, row, n, group, steps, is_wanted, t):
+    def step(x, y, z, acc, v, h, shared, band, vectors, tau, d, e, i, k, row, n, group, steps, is_wanted, t):
         warp, lane, is_first = int32(t >> 5), int32(t & 31), k == 0
-        rows = int32(min(int32(WIDTH), n - row))
-        s, last = offset(shared, (k & 1) * VECTOR), offset(shared, (1 - (k & 1)) * VECTOR)
-        sums = offset(shared, 2 * VECTOR)
+        rows, column = int32(min(int32(WIDTH), n - row)), shared
+        sums = offset(shared, WIDTH * REALS)
         parts = offset(sums, WIDTH * REALS)
         b = int32((i if is_first else row - WIDTH) * (LD - 1) + row)
         at = int32(row * LD)
         load(0, x, band, b, at, rows, is_first, warp, lane)
 
-        # (1) the last reflector, from the right
+        # (1) the last reflector, from the right; the first column for all
         if not is_first:
             for part in range(REALS):
                 acc[part] = real(0)
-            rows_of(0, x, int32(0), acc, last, warp)
+            rows_of(0, x, int32(0), acc, z)
             over_warps(acc, parts, warp, lane)
-            times(acc, offset(last, WIDTH * REALS))
-            right(0, x, acc, last, warp)
-
-        # (2) the reflector of this step
-        if warp == 0:
-            make(x, h, s, lane)
+            times(acc, h)
+            right(0, x, acc, z)
+        if warp == 0 and lane < WIDTH:
+            for part in range(REALS):
+                column[lane * REALS + part] = x[part]
         cuda.syncthreads()
+
+        # (2) the reflector of this step, while products with what is below its first element are summed
         for part in range(REALS):
-            v[part] = s[lane * REALS + part] if lane < WIDTH else real(0)
+            v[part] = column[lane * REALS + part] if lane < WIDTH else real(0)
             acc[part] = real(0)
+        dots(0, x, y, v, warp, lane)
+        square = v[0] * v[0] + v[1] * v[1] if COMPLEX else v[0] * v[0]
+        below = total(select(lane > 0, square, real(0)), lane, int32(WARP))
+        make(h, column[0], column[REALS - 1], below)
+        sums_of(0, y, lane)
+        finish(v, h, lane)
+        share(0, z, v, warp)
 
         # (3) from the left, and from both sides
-        dots(0, x, y, v, warp, lane)
-        reduce(y, lane)
-        left(0, x, y, v, offset(s, WIDTH * REALS))
+        left(0, x, y, v, h)
         if warp == 0:
             x[0], x[REALS - 1] = real(0), real(0)
             if lane == 0:
                 x[0] = h[BETA]
         store_b(0, x, band, b, rows, is_first, warp, lane)
-        if lane == 0:
-            for c in range(OWN * REALS):
-                sums[warp * OWN * REALS + c] = y[OWN * REALS + c]
-        rows_of(0, x, int32(OWN), acc, s, warp)
+        if lane % SPAN == 0 and lane >= WARP // 2:
+            sums[warp * OWN * REALS + quotient(int32(lane - WARP // 2), int32(SPAN))] = y[0]
+        rows_of(0, x, int32(OWN), acc, z)
         over_warps(acc, parts, warp, lane)
-        for part in range(REALS):
-            acc[part] += sums[lane * REALS + part] if lane < WIDTH else real(0)
+        if lane < WIDTH:
+            re, im = sums[lane * REALS], sums[lane * REALS + REALS - 1]
+            if COMPLEX:
+                acc[0] += h[FACTOR] * re - h[FACTOR + 1] * im
+                acc[1] += h[FACTOR] * im + h[FACTOR + 1] * re
+            else:
+                acc[0] += h[FACTOR] * re
         size = v[0] * acc[0] + v[1] * acc[1] if COMPLEX else v[0] * acc[0]
         size = total(size, lane, int32(WARP))
-        factor = offset(s, WIDTH * REALS)
-        shift = factor[0] * factor[0] + factor[1] * factor[1] if COMPLEX else factor[0] * factor[0]
-        times(acc, factor)
+        shift = h[TAU] * h[TAU] + h[TAU + 1] * h[TAU + 1] if COMPLEX else h[TAU] * h[TAU]
+        times(acc, h)
         for part in range(REALS):
             acc[part] -= real(0.5) * shift * size * v[part]
-        both(0, x, v, acc, s, warp, lane)
+        both(0, x, v, acc, z, warp, lane)
         store_d(0, x, band, at, rows, warp, lane)
 
         # (4) what is final, and what products need
@@ -315,6 +338,6 @@ def stepper(config: Any) -> Callable:
             if i == n - 2:
                 d[n - 1] = x[OWN * REALS]
         if is_wanted and warp == WARPS - 1:
-            keep(vectors, tau, s, v, i, k, group, steps, rows, lane)
+            keep(vectors, tau, h, v, i, k, group, steps, rows, lane)
 
     return step
