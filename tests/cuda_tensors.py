@@ -8,7 +8,7 @@ import fake_device
 import fake_kernels
 import torch
 
-from pyblasgpu.frontend.arrays import pytorch
+from pyblasgpu.frontend.arrays import libraries, pytorch
 from pyblasgpu.frontend.calls import call_cache
 
 __all__ = ["install"]
@@ -24,6 +24,7 @@ def install(monkeypatch: Any) -> Any:
     monkeypatch.setattr(pytorch, "torch_stream", lambda: lambda device: 0)
     for name in ("empty", "empty_here"):
         monkeypatch.setattr(type(pytorch.TORCH), name, _empty)
+    monkeypatch.setattr(type(pytorch.TORCH), "empties", libraries.Library.empties)
     return kernels
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any, ClassVar
@@ -77,6 +78,32 @@ class TorchPatch(Patch):
                 elif library is not None and not wanted:
                     del cls._installed[key, products]
                     library._destroy()
+        _keep_backward_here(any(patch.backend == "cuda" for patch in cls.active))
+
+
+class _Before(threading.local):
+    """Whether PyTorch had threads for backward before a patch; None where no patch is on."""
+
+    had_threads: bool | None = None
+
+
+_before = _Before()
+
+
+def _keep_backward_here(wanted: bool) -> None:
+    """Have this thread compute gradients itself, if they are `wanted` and of one device, else as before.
+
+    Kernels in Python start sooner on the thread that has just run Python than on one that was asleep.
+    """
+    if not wanted and _before.had_threads is None:
+        return
+    torch = import_module("torch")
+    if not wanted:
+        torch._C._set_multithreading_enabled(_before.had_threads)
+        _before.had_threads = None
+    elif _before.had_threads is None and torch.cuda.device_count() == 1:
+        _before.had_threads = torch._C._is_multithreading_enabled()
+        torch._C._set_multithreading_enabled(False)
 
 
 def patch_torch(
@@ -131,6 +158,9 @@ def patch_torch(
 
     Where `set_math_mode` has set 'tensor' when the patch begins, ``mm``, ``bmm``, ``addmm`` and ``baddbmm``
     are replaced too, and all calls compute in that mode, on other threads as well.
+
+    With one GPU, gradients are computed on the thread that wants them, if the patch was applied there, and
+    not on a thread of PyTorch's; `torch.autograd.set_multithreading_enabled` changes that.
 
     PyTorch's own kernel runs below the size, for other dtypes than float32, float64, complex64 and
     complex128, and where this library refuses a call or the device has no memory. The patch holds for all

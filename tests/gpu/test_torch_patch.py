@@ -126,7 +126,7 @@ def likelihood(x: Any, y: Any) -> Any:
     return (z * z).sum() + 2 * factor.diagonal().log().sum()
 
 
-@pytest.mark.parametrize("n", [300, 1500])
+@pytest.mark.parametrize("n", [100, 300, 1500])
 @pytest.mark.parametrize("mode", [None, "default", "reduce-overhead"])
 def test_gradients_are_pytorchs(mode: str | None, n: int) -> None:
     """Eager and compiled, of one graph; sizes are the policy's."""

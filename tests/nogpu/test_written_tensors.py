@@ -17,6 +17,7 @@ from pyblasgpu.api.keyword import vector_calls, vector_pairs
 from pyblasgpu.errors import OverlapError
 from pyblasgpu.frontend import handle
 from pyblasgpu.frontend.arrays import pytorch
+from pyblasgpu.frontend.arrays.libraries import Library
 from pyblasgpu.frontend.calls import call_cache, engine_lu
 from pyblasgpu.gpu import launch
 
@@ -45,7 +46,7 @@ def on_card(array):
 
 
 def new_on_card(library, shape, dtype, *_):
-    return on_card(np.full(shape, np.nan, dtype.name) if dtype.name[0] != "i" else np.full(shape, -1))
+    return on_card(np.full(shape, -1 if dtype.name[0] == "i" else np.nan, dtype.name))
 
 
 @pytest.fixture
@@ -54,6 +55,7 @@ def card(fake, monkeypatch):
     monkeypatch.setattr(pytorch, "torch_stream", lambda: lambda device: 0)
     for name in ("empty", "empty_here"):
         monkeypatch.setattr(type(pytorch.TORCH), name, new_on_card)
+    monkeypatch.setattr(type(pytorch.TORCH), "empties", Library.empties)
     for module in (vector_calls, vector_pairs):
         monkeypatch.setattr(module, "routine_module", lambda name: fake_level1.LEVEL1)
     return fake

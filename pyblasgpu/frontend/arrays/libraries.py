@@ -7,7 +7,7 @@ that a protocol's capsule takes; every other library goes through `protocols`.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
@@ -22,6 +22,7 @@ __all__ = [
     "CUPY",
     "NUMPY",
     "Library",
+    "NewArray",
     "NoArrayError",
     "count_write",
     "cupy_stream",
@@ -32,6 +33,8 @@ __all__ = [
 ]
 
 module = cache(import_module)
+#: The shape and the dtype of an array that is made.
+NewArray = tuple[tuple[int, ...], Dtype]
 
 
 @cache
@@ -171,6 +174,10 @@ class Library:
         """Return `empty`, where `stream` may be the library's own current one."""
         return self.empty(shape, dtype, device, stream)
 
+    def empties(self, shapes: Sequence[NewArray], device: int, stream: int) -> list[Any]:
+        """Return new C-contiguous arrays of shapes and dtypes; `stream` is the library's current one."""
+        return [self.empty(shape, dtype, device, stream) for shape, dtype in shapes]
+
     def swap(self, array: Any) -> Any:
         """The view of `array` with the last two dimensions swapped."""
         return array.swapaxes(-1, -2)
@@ -245,6 +252,12 @@ class _CuPy(Library):
         cupy = module("cupy")
         is_here = cupy.cuda.runtime.getDevice() == device and self.current_stream(device) == stream
         return cupy.empty(shape, dtype.name) if is_here else self.empty(shape, dtype, device, stream)
+
+    def empties(self, shapes: Sequence[NewArray], device: int, stream: int) -> list[Any]:
+        cupy = module("cupy")
+        if cupy.cuda.runtime.getDevice() != device:
+            return super().empties(shapes, device, stream)
+        return [cupy.empty(shape, dtype.name) for shape, dtype in shapes]
 
     def copied(self, array: Any, dtype: Dtype, stream: int | None) -> Layout:
         device = array.data.device_id

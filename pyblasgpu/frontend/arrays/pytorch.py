@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
@@ -12,7 +12,7 @@ import numpy as np
 
 from ...types import Dtype
 from .layouts import Layout, MisalignedError, check_alignment
-from .libraries import Library, NoArrayError, count_write, module, reachable
+from .libraries import Library, NewArray, NoArrayError, count_write, module, reachable
 
 __all__ = ["TORCH", "torch_stream"]
 
@@ -103,6 +103,13 @@ class _Torch(Library):
         if not is_here:
             return self.empty(shape, dtype, device, stream)
         return torch.empty(shape, dtype=getattr(torch, dtype.name), device=torch.device("cuda", device))
+
+    def empties(self, shapes: Sequence[NewArray], device: int, stream: int) -> list[Any]:
+        torch = module("torch")
+        if torch.cuda.current_device() != device:
+            return super().empties(shapes, device, stream)
+        place = torch.device("cuda", device)
+        return [torch.empty(shape, dtype=getattr(torch, dtype.name), device=place) for shape, dtype in shapes]
 
     def copied(self, array: Any, dtype: Dtype, stream: int | None) -> Layout:
         if array.data_ptr() % array.element_size():

@@ -22,7 +22,7 @@ from .call_cache import CONSTANT, CachedCall, NewOutput, find, keep
 from .factor_replay import Step, steps
 
 if TYPE_CHECKING:
-    from ..arrays.libraries import Library
+    from ..arrays.libraries import Library, NewArray
 
 __all__ = ["Recording", "Repeated", "keep_chain", "repeat_chain"]
 
@@ -144,8 +144,8 @@ class _Chain(NamedTuple):
     ----------
     calls : tuple of (CachedCall, tuple of int)
         Each with the places of its matrices among the addresses.
-    memory : NewOutput
-        The memory of the call.
+    arrays : tuple of (tuple of int, Dtype)
+        New arrays: the memory of the call, if it has any, and the outputs.
     distances : tuple of int
         The begins of arrays in it, in bytes.
     outputs : tuple of NewOutput
@@ -164,7 +164,7 @@ class _Chain(NamedTuple):
     """
 
     calls: tuple[tuple[CachedCall, tuple[int, ...]], ...]
-    memory: NewOutput
+    arrays: tuple[NewArray, ...]
     distances: tuple[int, ...]
     outputs: tuple[NewOutput, ...]
     results: tuple[int, ...]
@@ -192,17 +192,16 @@ class _Chain(NamedTuple):
         """Enqueue all calls and return the results; numbers that should be 0 are waited for."""
         device, held = self.device, [*arrays]
         stream = library.current_stream(device)
+        made = library.empties(self.arrays, device, stream) if self.arrays else []
         if self.distances:
-            shape, dtype, _ = self.memory
-            memory = library.empty_here(shape, dtype, device, stream)
+            memory = made.pop(0)
             start = library.pointer(memory)
             for distance in self.distances:
                 addresses.append(start + distance)
                 held.append(memory)
-        for shape, dtype, swapped in self.outputs:
-            out = library.empty_here(shape, dtype, device, stream)
+        for out, new in zip(made, self.outputs, strict=True):
             addresses.append(library.pointer(out))
-            held.append(library.swap(out) if swapped else out)
+            held.append(library.swap(out) if new.swapped else out)
         if library.counts_writes:
             for place in self.written:
                 library.written(arrays[place])
@@ -211,7 +210,10 @@ class _Chain(NamedTuple):
                 call.run_fitting([addresses[place] for place in places], stream)
         else:
             self._run_checked(self.info, addresses, stream)
-        return Repeated([held[place] for place in self.results], self.with_them)
+        results = []
+        for place in self.results:  # sooner than a function for a list
+            results.append(held[place])
+        return Repeated(results, self.with_them)
 
     def _run_checked(self, info: _Info, addresses: list[int], stream: int) -> None:
         """Enqueue all calls; read the numbers as soon as they are left."""
@@ -266,9 +268,10 @@ def _chain(
     if None in outputs or None in calls or None in found or None in infos:
         return None
     units = [-(-max(nbytes, 1) // _ALIGN) * _ALIGN for _, nbytes in apart]
+    memory = [((sum(units) // dtype.itemsize, 1), dtype)] if units else []
     return _Chain(
         tuple(each for each in calls if each is not None),
-        NewOutput((sum(units) // dtype.itemsize, 1), dtype, False),
+        (*memory, *(each[:2] for each in outputs if each is not None)),
         tuple(sum(units[:i]) for i in range(len(units))),
         tuple(each for each in outputs if each is not None),
         tuple(each for each in found if each is not None),

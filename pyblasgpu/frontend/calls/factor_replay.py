@@ -23,7 +23,9 @@ from .call_cache import CachedCall, NewOutput, find, keep
 from .lazy_routines import after_copy
 
 if TYPE_CHECKING:
-    from ..arrays.libraries import Library
+    from collections.abc import Sequence
+
+    from ..arrays.libraries import Library, NewArray
 
 __all__ = [
     "ONE",
@@ -70,13 +72,13 @@ class NumbersPlan(NamedTuple):
     shapes : tuple of tuple of int
         Shapes of operands, (..., count, 1).
     dtypes : tuple of Dtype
-    arrays : tuple of tuple of int
-        Shapes of the arrays, (..., count), or that of the batch where a matrix has one number.
+    arrays : tuple of (tuple of int, Dtype)
+        Shapes of the arrays, (..., count), or that of the batch where a matrix has one number; and dtypes.
     """
 
     shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[Dtype, ...]
-    arrays: tuple[tuple[int, ...], ...]
+    arrays: tuple[NewArray, ...]
 
     @property
     def sizes(self) -> list[int]:
@@ -85,10 +87,7 @@ class NumbersPlan(NamedTuple):
 
     def new(self, library: Library, device: int, stream: int) -> list[Any]:
         """Return new arrays."""
-        return [
-            library.empty_here(shape, dtype, device, stream)
-            for shape, dtype in zip(self.arrays, self.dtypes, strict=True)
-        ]
+        return [library.empty(shape, dtype, device, stream) for shape, dtype in self.arrays]
 
     def layouts(self, library: Library, arrays: list[Any], device: int, stream: int) -> tuple[Layout, ...]:
         """Return the layouts of such arrays, as operands."""
@@ -144,11 +143,10 @@ def call_key(name: str, *flags: Any) -> tuple[Any, ...]:
 
 def plan_numbers(batch_shape: tuple[int, ...], counts: tuple[int, ...], dtype: Dtype) -> NumbersPlan:
     """Plan the arrays of `counts` of numbers a matrix: int32, but for `Factors`, of a call of this dtype."""
-    return NumbersPlan(
-        tuple((*batch_shape, abs(count), 1) for count in counts),
-        tuple((count.dtype or dtype) if isinstance(count, Factors) else INT32 for count in counts),
-        tuple(batch_shape if count == ONE else (*batch_shape, abs(count)) for count in counts),
-    )
+    dtypes = tuple((count.dtype or dtype) if isinstance(count, Factors) else INT32 for count in counts)
+    shapes = (batch_shape if count == ONE else (*batch_shape, abs(count)) for count in counts)
+    operands = tuple((*batch_shape, abs(count), 1) for count in counts)
+    return NumbersPlan(operands, dtypes, tuple(zip(shapes, dtypes, strict=True)))
 
 
 def keep_factor(
@@ -232,11 +230,12 @@ def replay_factor(
         return None
     call, plan, copies, (new_shape, dtype, swapped) = kept
     stream, out = library.current_stream(call.device), arrays[-1]
+    shapes: Sequence[NewArray] = [*plan.arrays, (new_shape, dtype)] if copies else plan.arrays
+    numbers = library.empties(shapes, call.device, stream) if shapes else []
     if copies:
-        out = library.empty_here(new_shape, dtype, call.device, stream)
+        out = numbers.pop()
         pointers.append(library.pointer(out))
         out = library.swap(out) if swapped else out
-    numbers = plan.new(library, call.device, stream)
     addresses = [*map(library.pointer, numbers), *given, *pointers]
     if not call.run(addresses, 1, 0, stream, checks_numbers=False):
         return None
