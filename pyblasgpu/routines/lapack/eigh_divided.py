@@ -10,12 +10,11 @@ from __future__ import annotations
 
 from ...database.policy import MAX_VALUE
 from ...dispatch.choose import select
-from ...dispatch.operand_copies import ALIGNED
 from ...gpu.device import Device, current
 from ...kernels.factor.eigen import sytrd, tridiagonal_merge
 from ...operands import Operand
 from ...types import Dtype
-from ..copies import emit_copy, emit_scale
+from ..copies import emit_scale
 from ..launch_list import LaunchList
 from ..level3.gemm import emit_gemm
 from . import eigh_jacobi, tridiagonal_by_band
@@ -65,13 +64,10 @@ def _emit_by_band(
         with launches.computing_in(real):
             _emit_tree(launches, tree, t, _real_parts(w), None, 0)
         return
-    target = launches.scratch(a.rows + tridiagonal_by_band.padding(launches), v.cols, 1, ALIGNED)
-    emit_scale(launches, 0.0, target, zero=True)
-    vectors = target.block(0, 0, a.rows, v.cols)
+    vectors = tridiagonal_by_band.new_vectors(launches, a.rows, v.cols)
     with launches.computing_in(real):
         _emit_tree(launches, tree, t, _real_parts(w), _real_parts(vectors), first)
-    tridiagonal_by_band.emit_back(launches, t, chase, target)
-    emit_copy(launches, 1.0, vectors, v)
+    tridiagonal_by_band.emit_back(launches, t, chase, vectors, v)
 
 
 def _emit_part(

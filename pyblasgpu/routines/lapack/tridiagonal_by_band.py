@@ -15,14 +15,14 @@ from ...dispatch.operand_copies import ALIGNED
 from ...gpu.device import current
 from ...kernels.factor.eigen import band_chase
 from ...operands import Operand
-from ..copies import emit_scale
+from ..copies import emit_copy, emit_scale
 from ..launch_list import LaunchList
 from ..level3.gemm import emit_gemm
 from . import band_reduction
 from .block_reflector import emit_triangle
 from .tridiagonal_form import Tree, Tridiagonal, emit_vectors, stack
 
-__all__ = ["Chase", "config_of", "emit_back", "emit_reduction", "padding"]
+__all__ = ["Chase", "config_of", "emit_back", "emit_reduction", "new_vectors"]
 
 GROUP = 32  # sweeps of a group
 
@@ -89,13 +89,16 @@ def emit_reduction(
     return form, Chase(config.WIDTH, steps, vectors._replace(**whole), factors)
 
 
-def padding(launches: LaunchList) -> int:
-    """Rows below the vectors that `emit_back` is given, which are zero."""
-    return config_of(launches).WIDTH + GROUP
+def new_vectors(launches: LaunchList, n: int, count: int) -> Operand:
+    """Scratch for vectors of T, zero; the row of each block of reflectors is at an aligned address."""
+    height = config_of(launches).WIDTH + GROUP
+    memory = launches.scratch(n + GROUP - 1 + height, count, 1, ALIGNED)
+    emit_scale(launches, 0.0, memory, zero=True)
+    return memory.block(GROUP - 1, 0, n, count)
 
 
-def emit_back(launches: LaunchList, form: Tridiagonal, chase: Chase, v: Operand) -> None:
-    """Emit the product of Q with vectors of T, in place; of V the last rows are `padding`."""
+def emit_back(launches: LaunchList, form: Tridiagonal, chase: Chase, x: Operand, v: Operand) -> None:
+    """Emit V, the product of Q with vectors X of T; X is of `new_vectors`, and is overwritten."""
     n = form.work.rows
     with launches.temporary():
         scaled = _emit_scaled(launches, chase)
@@ -105,9 +108,12 @@ def emit_back(launches: LaunchList, form: Tridiagonal, chase: Chase, v: Operand)
             low = max(-(-(last * GROUP + 2 + wave * chase.width - n) // span), 0)
             high = min(wave // 2, last)
             if low <= high:
-                _emit_wave(launches, chase, scaled, v, last - high, wave - 2 * high, high - low + 1)
+                _emit_wave(launches, chase, scaled, x, last - high, wave - 2 * high, high - low + 1)
+    aligned = launches.scratch(n, x.cols, 1, ALIGNED)
+    emit_copy(launches, 1.0, x, aligned)
     if n > chase.width + 1:
-        emit_vectors(launches, form, v.block(0, 0, n, v.cols), chase.width)
+        emit_vectors(launches, form, aligned, chase.width)
+    emit_copy(launches, 1.0, aligned, v)
 
 
 def _emit_scaled(launches: LaunchList, chase: Chase) -> Operand:
