@@ -173,7 +173,7 @@ def test_factors_in_the_mode(decide_by):
 @pytest.mark.parametrize("first", [256, 512])
 @pytest.mark.parametrize(("dtype", "config"), [("f4", GemmWgmma()), ("f8", GemmInt8())])
 def test_lu_looks_ahead_in_the_mode(dtype, config, first, decide_by):
-    """By blocks, of one part or two, whose recursion ends in inner blocks; the bits are the same each time."""
+    """By blocks of two parts or one, whose recursion ends in inner blocks; the bits are the same again."""
     decide_by(tensor_getrf_min_order=0, getrf_inner_columns=128, getrf_first_columns=first)
     a = cupy.asarray(np.random.default_rng(7).standard_normal((2300, 2300)).astype(dtype))
     with override("lookahead", 512), override(config.STEM, config), pyblasgpu.set_math_mode("tensor"):

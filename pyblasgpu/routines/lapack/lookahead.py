@@ -83,8 +83,8 @@ def emit_lookahead(
                 factor_second(j + 1)
         with launches.yielding(tiles_per_block):
             update(j, first + parts, end)
-        finish(j)
         updated = launches.mark()
+        finish(j)
     factor(last)
     factor_second(last)
     update(last, end - 1, end)
