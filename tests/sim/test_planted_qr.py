@@ -72,7 +72,6 @@ DEFECTS = [
     ("factor.qr.geqrf_small", "(j & 1) * SPAN + part", "part", small(m=16, n=16)),
     ("factor.qr.geqrf_small", "(j & 1) * HEADS", "0", small(m=16, n=16)),
     ("factor.qr.geqrf_small", "batch * stride_tau", "0 * stride_tau", small(batch=2)),
-    ("factor.qr.geqrf_small", "            cuda.syncthreads()\n\n        # (4)", "        # (4)", small(is_panel=True, n=14, m=40)),
     ("factor.qr.geqrf_small", "batch * stride_v", "0 * stride_v", small(is_panel=True, batch=2)),
     ("factor.qr.geqrf_small", "batch * stride_t *", "0 * stride_t *", small(is_panel=True, batch=2)),
     ("factor.qr.geqrf_small", "batch * stride_a", "0 * stride_a", small(batch=2)),

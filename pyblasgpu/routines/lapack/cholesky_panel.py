@@ -36,7 +36,7 @@ FEW = 16  # columns that reflectors take less time for
 #: Multiprocessors that each matrix has at least, so that those that fail do not take much longer.
 BLOCKS = 4
 TALL = 1 << 14  # rows of columns of which each is too much for one block
-NARROW = 32  # columns of tall matrices that substitution takes at a time; products go between them
+NARROW = 64  # columns of tall matrices that substitution takes at a time; products go between them
 
 
 def applies(launches: LaunchList, a: Operand) -> bool:

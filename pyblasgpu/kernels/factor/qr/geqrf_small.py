@@ -46,8 +46,13 @@ HEAD = 8  # elements for a reflector
 #: thread has of one. With 128 rows of two words there are too many threads for the registers that they need.
 SQUARES = {1: ((32, 1), (64, 2), (128, 2)), 2: ((32, 1), (64, 2), (96, 4)), 4: ((32, 2), (64, 4))}
 #: Rows, columns and threads of a column of panels.
-PANELS = {1: ((256, 64, 8), (512, 64, 8), (1024, 32, 16)), 2: (), 4: ()}
-SUMS = 4  # partial sums: a multiply-add waits for the one before
+PANELS = {
+    1: ((256, 64, 8), (512, 64, 8), (1024, 32, 16)),
+    2: ((256, 64, 8), (512, 32, 16), (1024, 16, 32)),
+    4: ((256, 32, 16), (512, 16, 32)),
+}
+#: Partial sums, by bytes of a real: a multiply-add waits for the one before.
+MOST_SUMS = {4: 4, 8: 2}
 
 
 @dataclass(frozen=True)
@@ -70,7 +75,6 @@ class GeqrfSmall(BlockConfig):
     IS_PANEL: bool = False
 
     STEM: ClassVar[str] = STEM
-    SUMS: ClassVar[int] = SUMS
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -107,6 +111,11 @@ class GeqrfSmall(BlockConfig):
         return min(GROUP, max(self.OWN, 1))
 
     @property
+    def SUMS(self) -> int:
+        """Partial sums of a thread."""
+        return MOST_SUMS[self.dtype_facts.real_size]
+
+    @property
     def vector(self) -> int:
         """Elements of a vector."""
         return VECTOR // self.dtype_facts.itemsize
@@ -118,7 +127,7 @@ class GeqrfSmall(BlockConfig):
 
     @property
     def ld_t(self) -> int:
-        """Elements from column to column of V^H V, which takes the place of the matrix meanwhile."""
+        """Elements from column to column of V^H V."""
         return self.COLS + self.vector
 
     @property
@@ -129,7 +138,8 @@ class GeqrfSmall(BlockConfig):
     @property
     def shared_elements(self) -> int:
         """The shared memory that `_places` describes."""
-        return self.COLS * (self.ld + 3) + 2 * (self.ROWS + HEAD)
+        triangle = self.COLS * self.ld_t if self.IS_PANEL else 0
+        return self.COLS * (self.ld + 3) + 2 * (self.ROWS + HEAD) + triangle
 
     @property
     def variants(self) -> tuple[Self, ...]:
@@ -171,13 +181,13 @@ def source(config: GeqrfSmall) -> KernelSource:
 
 
 def _places(config: GeqrfSmall) -> tuple[int, ...]:
-    """Return where shared memory has two columns, their reflectors, tau, factors of v, and reciprocals of
-    scales; the matrix is before them, or V^H V.
+    """Return where shared memory has two columns, their reflectors, tau, factors of v, reciprocals of scales,
+    and V^H V; the matrix is before them.
     """
     columns, span, cols = config.COLS * config.ld, 2 * config.ROWS, config.COLS
     heads = columns + span
     taus = heads + 2 * HEAD
-    parts = columns, heads, taus, taus + cols, taus + 2 * cols
+    parts = columns, heads, taus, taus + cols, taus + 2 * cols, taus + 3 * cols
     return tuple(each * config.dtype_facts.reals_per_element for each in parts)
 
 
@@ -187,9 +197,10 @@ def _publisher(config: GeqrfSmall, slot: int) -> Callable:
     """
     facts, FIRST, GROUP_ROWS = config.dtype_facts, slot * config.GROUP, config.GROUP
     REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
-    row, make, select, PARTS = row_of(config), reflector(facts), ptx.select, SUMS + facts.reals_per_element
+    row, make, select, SUMS = row_of(config), reflector(facts), ptx.select, config.SUMS
+    PARTS = SUMS + REALS
     (_, store), add = vectors(config, FIRST), sum_over_parts(config, 1 + REALS)
-    _, _, TAUS, FACTORS, _ = _places(config)
+    _, _, TAUS, FACTORS, *_ = _places(config)
 
     @device_function
     def near(k, x, w, j, part):
@@ -252,8 +263,9 @@ def _stepper(config: GeqrfSmall, slot: int) -> Callable:
     )
     real, offset, opaque, int32 = ptx.REALS[facts.real], ptx.offset, ptx.opaque, ptx.types.int32
     project, multiply, add = projector(facts), multiplier(facts), sum_over_parts(config, REALS)
-    dot, less, PARTS = dotter(config, slot), updater(config, slot), SUMS // REALS
-    IS_PANEL, LD, (*_, FACTORS, _) = config.IS_PANEL, config.ld_t, _places(config)
+    dot, less, SUMS = dotter(config, slot), updater(config, slot), config.SUMS
+    PARTS = SUMS // REALS
+    IS_PANEL, LD, (*_, FACTORS, _, TRIANGLE) = config.IS_PANEL, config.ld_t, _places(config)
 
     @device_function
     def step(x, v, w, h, y, column, head, s, j, col, part, lane):
@@ -275,7 +287,7 @@ def _stepper(config: GeqrfSmall, slot: int) -> Callable:
                 y[1] = h[FACTOR] * y[3] + h[FACTOR + 1] * y[2]
             less(offset(column, opaque(int32(0))), x, v, y, j, part)
         elif IS_PANEL and part == 0:
-            at, f = (col * LD + j) * REALS, s[FACTORS + col * REALS]
+            at, f = TRIANGLE + (col * LD + j) * REALS, s[FACTORS + col * REALS]
             s[at] = f * y[0]
             if COMPLEX:
                 f_im = s[FACTORS + col * 2 + 1]
@@ -338,8 +350,8 @@ def _build(config: GeqrfSmall):
     REALS, real, offset = facts.reals_per_element, ptx.REALS[facts.real], ptx.offset
     int32, int64, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.shared_pointer
     IS_PANEL = config.IS_PANEL
-    PART, OWN, SCRATCH = config.vector * REALS, config.OWN * REALS, 2 + SUMS + REALS
-    _, _, TAUS, FACTORS, BACK = _places(config)
+    PART, OWN, SCRATCH = config.vector * REALS, config.OWN * REALS, 2 + config.SUMS + REALS
+    _, _, TAUS, FACTORS, BACK, TRIANGLE = _places(config)
     copy = block_copier(config, config.ROWS, config.COLS, 1, LD, unrolls=not IS_PANEL)
     commit, wait, grid_dependency_wait = ptx.commit_async, ptx.wait_async(0), ptx.grid_dependency_wait
     (load, store), scale, finish = vectors(config, 0), column_scaler(config), finisher(config)
@@ -377,18 +389,7 @@ def _build(config: GeqrfSmall):
             s[BACK + col] = w[1]
         steps(x, column, w, h, y, s, n, t_cs != 0, col, part, thread)
 
-        # (3) tau, and T
-        cuda.syncthreads()
-        if thread < n:
-            tau = offset(tau, (batch * stride_tau + int64(thread) * tau_step) * REALS)
-            for k in range(REALS):
-                tau[k] = s[TAUS + thread * REALS + k]
-        if IS_PANEL:
-            if t_cs != 0:
-                write_triangle(offset(t, batch * stride_t * REALS), t_cs, s, offset(s, TAUS), n, thread)
-            cuda.syncthreads()
-
-        # (4) the matrix, and V
+        # (3) the matrix, and tau
         finish(0, x, offset(s, FACTORS + col * REALS), s[BACK + col], col, part)
         store(own, x)
         cuda.syncthreads()
@@ -396,6 +397,12 @@ def _build(config: GeqrfSmall):
             by_rows(a, s, a_rs, a_cs, thread, m, n)
         else:
             by_columns(a, s, a_rs, a_cs, thread, m, n)
+        if thread < n:
+            tau = offset(tau, (batch * stride_tau + int64(thread) * tau_step) * REALS)
+            for k in range(REALS):
+                tau[k] = s[TAUS + thread * REALS + k]
+
+        # (4) V, and T
         if IS_PANEL:
             v = offset(v, batch * stride_v * REALS)
             write_v(v, s, int64(1), v_cs, thread, m, n)
@@ -405,5 +412,8 @@ def _build(config: GeqrfSmall):
                 for k in range(REALS):
                     v[(j * v_cs + (i - j * above - above)) * REALS + k] = real(0)
                 i = int32(i + DIM)
+            if t_cs != 0:
+                t = offset(t, batch * stride_t * REALS)
+                write_triangle(t, t_cs, offset(s, TRIANGLE), offset(s, TAUS), n, thread)
 
     return geqrf_small
