@@ -183,7 +183,9 @@ def kurzak() -> Iterator[str]:
 
 
 def steinsland() -> Iterator[str]:
-    rows = {(row["dtype"], row["layout"]): row for row in study("steinsland")["results"]}
+    rows = {
+        (row["dtype"], row["layout"]): row for row in study("steinsland")["results"] if "figure" not in row
+    }
 
     def rate(row: dict[str, Any], scheme: str, n: str) -> float:
         return ((row["schemes"][scheme].get("best") or {}).get(n) or {}).get("tflops", 0.0)
@@ -191,6 +193,11 @@ def steinsland() -> Iterator[str]:
     best = rate(rows["s", "nn"], "shared, private", "4096")
     share = percent([best / rows["s", "nn"]["vendor"]["4096"]])[0]
     yield f"{best:.1f} TFLOP/s of the schemes at 4096 on an H200, {share} % of cuBLAS"
+    (row,) = (row for row in study("steinsland")["results"] if row.get("figure") == "Appendix A")
+    none, shared = (row["appendix_a"][scheme]["4096"] for scheme in ("none", "B shared"))
+    private = rate(row, "both private", "4096")
+    yield f"In z its two kernels make {none:.1f} and {shared:.1f} TFLOP/s at 4096"
+    yield f"a kernel with both operands private makes {private:.1f}"
 
 
 def matsumoto() -> Iterator[str]:
