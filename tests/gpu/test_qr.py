@@ -108,7 +108,7 @@ def test_tall_matrices(kind, letter, shape, library):
 
 
 @pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("columns", [30, 128])
+@pytest.mark.parametrize("columns", [30, 128, 200])
 @pytest.mark.parametrize("order", "CF")
 def test_residuals_of_tall_matrices(letter, columns, order):
     """Roundoffs where columns differ by little: of Cholesky factors, and of Householder's reflectors."""

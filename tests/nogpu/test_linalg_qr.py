@@ -22,6 +22,7 @@ from qr_cases import (
 
 from pyblasgpu import linalg
 from pyblasgpu.api.lapack import names
+from pyblasgpu.api.linalg import cholesky_qr
 from pyblasgpu.types import DTYPES
 
 MODES = ["full", "economic", "r", "raw"]
@@ -443,13 +444,19 @@ def test_tall_matrices_of_a_large_condition(fake, decide_by, fails):
     assert (r[0, 0, 0] > 0) == (not fails)
 
 
-def test_tall_matrices_with_nearly_equal_columns(fake, decide_by):
+@pytest.mark.parametrize("letter", "dz")
+@pytest.mark.parametrize("width", [2, 128])
+def test_tall_matrices_with_nearly_equal_columns(fake, decide_by, monkeypatch, letter, width):
     """Substitution takes the place of a product with R^-1, which would leave more than roundoffs."""
     decide_by(cholesky_qr_min_rows=32)
-    a = nearly_equal_columns("d", 400, 9)
-    q, r = hosts(linalg.qr(fake_device.Array(a.copy()), mode="economic"))
-    assert (np.diagonal(r) > 0).all()  # by Cholesky factors
-    assert relative_residual(a, q, r) < 50 * np.finfo(a.dtype).eps
+    monkeypatch.setattr(cholesky_qr, "WIDTH", width)
+    others = matrix_of("random", letter, 400, 9)
+    for a in (nearly_equal_columns(letter, 400, 9), np.stack([others, others + 1])):
+        q, r = hosts(linalg.qr(fake_device.Array(a.copy()), mode="economic"))
+        diagonal = np.diagonal(r, axis1=-2, axis2=-1)
+        assert (diagonal.real > 0).all() and (diagonal.imag == 0).all()  # by Cholesky factors
+        check_factors(a, q, r)
+        assert relative_residual(a, q, r) < 50 * np.finfo(a.dtype).eps
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from .checks import host_values
 
 __all__ = ["cholesky_qr", "is_tall"]
 
+WIDTH = 128  # columns of blocks in which zeros of triangles are left out
 SHARE = 16  # rows of a tall matrix for each column
 #: Columns of |A| |R⁻¹| |R| beside those of A, by their norms: more is too inaccurate for a product.
 MOST_GROWTH = 64
@@ -39,26 +40,53 @@ def is_tall(arrays: Arrays, a: Any) -> bool:
 
 def cholesky_qr(arrays: Arrays, a: Any) -> tuple[Any, Any] | None:
     """Q and R with a positive diagonal; None where the condition of a matrix is too large for it."""
-    first, info = lapack.potrf(gemm(a, a, trans_a="C"), False, True)
+    first, info = lapack.potrf(_gram(arrays, a), False, True)
     inverse, _ = lapack.trtri(first)
     growth = _growth(arrays, first, inverse)
-    found = _second_round(gemm(a, inverse), first)
+    found = _second_round(arrays, _product(arrays, a, inverse), first)
     if host_values(info).any():
         return None
     if not host_values(growth).max() <= MOST_GROWTH:
-        found = _second_round(trsm(first, a, side="R"), first)
+        found = _second_round(arrays, trsm(first, a, side="R"), first)
     q, r, gram, info = found
-    departure = np.abs(host_values(gram) - np.eye(a.shape[-1])).sum(axis=-1)
+    upper = np.abs(np.triu(host_values(gram)) - np.eye(a.shape[-1]))
+    departure = upper.sum(axis=-1) + np.triu(upper, 1).sum(axis=-2)
     is_near = departure.max() < 0.5  # not where it is NaN
     return (q, r) if is_near and not host_values(info).any() else None
 
 
-def _second_round(q: Any, first: Any) -> tuple[Any, Any, Any, Any]:
-    """Q, R, QᴴQ of the first round, and the info of its Cholesky factor."""
-    gram = gemm(q, q, trans_a="C")
+def _second_round(arrays: Arrays, q: Any, first: Any) -> tuple[Any, Any, Any, Any]:
+    """Q, R, the upper triangle of QᴴQ of the first round, and the info of its Cholesky factor."""
+    gram = _gram(arrays, q)
     second, info = lapack.potrf(gram, False, True)
     inverse, _ = lapack.trtri(second)
-    return gemm(q, inverse), trmm(second, first), gram, info
+    return _product(arrays, q, inverse), trmm(second, first), gram, info
+
+
+def _blocks(n: int) -> list[tuple[int, int]]:
+    return [(first, min(first + WIDTH, n)) for first in range(0, n, WIDTH)]
+
+
+def _gram(arrays: Arrays, a: Any) -> Any:
+    """The upper triangle of AᴴA; below it may be zeros."""
+    n = a.shape[-1]
+    if n <= WIDTH:
+        return gemm(a, a, trans_a="C")
+    gram = arrays.xp.zeros((*a.shape[:-2], n, n), dtype=a.dtype, **arrays.placement)
+    for first, last in _blocks(n):
+        gemm(a[..., :last], a[..., first:last], trans_a="C", out=gram[..., :last, first:last])
+    return gram
+
+
+def _product(arrays: Arrays, a: Any, r: Any) -> Any:
+    """A R, of an upper triangle R with zeros below its diagonal."""
+    n = a.shape[-1]
+    if n <= WIDTH:
+        return gemm(a, r)
+    q = arrays.xp.empty_like(a)
+    for first, last in _blocks(n):
+        gemm(a[..., :last], r[..., :last, first:last], out=q[..., first:last])
+    return q
 
 
 def _growth(arrays: Arrays, r: Any, inverse: Any) -> Any:

@@ -71,11 +71,11 @@ def emit(launches: LaunchList, tau: Operand, a: Operand) -> None:
     """
     n, is_tall = a.cols, a.rows > TALL
     with launches.temporary():
-        copy, info = emit_copy_to_workspace(launches, a), launches.scratch(1, 1, a.batch)
+        copy = launches.scratch(a.rows, n, a.batch) if is_tall else emit_copy_to_workspace(launches, a)
+        info, q = launches.scratch(1, 1, a.batch), copy if is_tall else a
         first, second, r = (launches.scratch(n, n, a.batch) for _ in range(3))
-        q = copy if is_tall else a
         _emit_round(launches, info, first, a, 0)
-        _emit_solution(launches, first.T.conjugate(), q)
+        _emit_solution(launches, first.T.conjugate(), a, q)
         _emit_round(launches, info, second, q, n)
         emit_gemm(launches, 1.0, second.T.conjugate(), first.T.conjugate(), 0.0, r)
         _emit_vectors(launches, info, tau, q, (first, second, r))
@@ -83,7 +83,8 @@ def emit(launches: LaunchList, tau: Operand, a: Operand) -> None:
             _emit_product(launches, info, q, r, a)
             tall_panel.emit_where_failed(launches, info, tau, a, copy)
         else:
-            _emit_solution(launches, r, a.block(n, 0, a.rows - n, n))
+            below = a.block(n, 0, a.rows - n, n)
+            _emit_solution(launches, r, below, below)
             geqp3.emit_where_failed(launches, info, tau, a, copy)
 
 
@@ -95,17 +96,34 @@ def _emit_round(launches: LaunchList, info: Operand, factor: Operand, a: Operand
     emit_potrf_leaf(launches, config, info, factor, before, clean=True)
 
 
-def _emit_solution(launches: LaunchList, r: Operand, a: Operand) -> None:
-    """Emit A := A R^-1, of tall matrices by products and substitution with few columns."""
-    m, n = a.rows, a.cols
+def _emit_solution(launches: LaunchList, r: Operand, a: Operand, q: Operand) -> None:
+    """Emit Q := A R^-1, of tall matrices by products and substitution with few columns; Q may be A."""
+    (m, n), is_copied = (a.rows, a.cols), q is not a
     if m > TALL and n > NARROW:
         middle = split(-(-n // NARROW)) * NARROW
-        left, right = a.block(0, 0, m, middle), a.block(0, middle, m, n - middle)
-        _emit_solution(launches, r.block(0, 0, middle, middle), left)
+        sources = _halves(a, middle)
+        left, right = _halves(q, middle) if is_copied else sources
+        _emit_solution(launches, r.block(0, 0, middle, middle), sources[0], left)
+        if is_copied:
+            emit_copy(launches, 1.0, sources[1], right)
         emit_gemm(launches, -1.0, left, r.block(0, middle, middle, n - middle), 1.0, right)
-        _emit_solution(launches, r.block(middle, middle, n - middle, n - middle), right)
+        _emit_solution(launches, r.block(middle, middle, n - middle, n - middle), right, right)
         return
-    with_alpha(launches, 1.0, lambda: trsm.emit(launches, r, a, Side.RIGHT, Uplo.UPPER, Diag.NON_UNIT))
+    with_alpha(launches, 1.0, lambda: _emit_substitution(launches, r, a, q, is_copied))
+
+
+def _emit_substitution(launches: LaunchList, r: Operand, a: Operand, q: Operand, is_copied: bool) -> None:
+    how = Side.RIGHT, Uplo.UPPER, Diag.NON_UNIT
+    if is_copied and trsm.emit_apart(launches, r, a, q, *how):
+        return
+    if is_copied:
+        emit_copy(launches, 1.0, a, q)
+    trsm.emit(launches, r, q, *how)
+
+
+def _halves(a: Operand, middle: int) -> tuple[Operand, Operand]:
+    """The columns before `middle`, and the others."""
+    return a.block(0, 0, a.rows, middle), a.block(0, middle, a.rows, a.cols - middle)
 
 
 def _emit_product(launches: LaunchList, info: Operand, q: Operand, w: Operand, a: Operand) -> None:
