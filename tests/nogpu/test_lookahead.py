@@ -314,7 +314,8 @@ def test_where_it_begins():
             ((width, least),) = getattr(policy, "tensor_getrf_lookahead" + name).items()
             assert lookahead_width("getrf", dtype, int(least), policy) == int(width)
             assert lookahead_width("getrf", dtype, int(least) - 1, policy) == 0
-    assert lookahead_width("potrf", S, 4096, policy) > lookahead_width("potrf", D, 4096, policy) == 0
+    assert lookahead_width("potrf", S, 6144, policy) > lookahead_width("potrf", D, 6144, policy) == 0
+    assert lookahead_width("potrf", D, 4096, policy) > lookahead_width("potrf", D, 2048, policy) > 0
 
 
 @pytest.mark.parametrize("algorithm", ["panels", "recursion"])
