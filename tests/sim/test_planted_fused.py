@@ -98,13 +98,13 @@ DEFECTS = [
     ("gemm.warp_substitution", "0 if size < real(INFINITY) else 1", "0",
      trsm_test(partial(test_trsm_fused.overflowing, **test_trsm_fused.shared(Triangle.LOWER_LEFT)))),
     ("gemm.diagonal_solve", "(p, q) if BY_ROWS", "(q, p) if BY_ROWS", trsm_by_warps(first_pass_only=True)),
-    ("trmm.diagonal_blocks", "& is_inside(i, j, 0, options)", "", diagonal_blocks(beyond=77)),
-    ("trmm.diagonal_blocks", "(i < left) & (j < left) &", "", diagonal_blocks()),
+    ("trmm.diagonal_blocks", "& is_inside(row, col, 0, options)", "", diagonal_blocks(beyond=77)),
+    ("trmm.diagonal_blocks", "(row < left) & (col < left) &", "", diagonal_blocks()),
     ("trmm.diagonal_blocks", "ok & (not is_one)", "ok", diagonal_blocks("z", unit=True, beyond=77j)),
-    ("trmm.diagonal_blocks", "value[0] = real(1)", "pass", diagonal_blocks(unit=True)),
+    ("trmm.diagonal_blocks", "values[i * REALS] = real(1)", "pass", diagonal_blocks(unit=True)),
     ("trmm.diagonal_blocks", "(fast, slow) if options & BY_ROWS", "(slow, fast) if options & BY_ROWS", diagonal_blocks()),
     ("trmm.diagonal_blocks", "flag < count", "flag < count - 1", diagonal_blocks()),
-    ("trmm.diagonal_blocks", "matrix * stride_copy + first", "first", stacked_trmm("s", stem="diagonal_blocks")),
+    ("trmm.diagonal_blocks", "matrix * stride_copy + first", "0 * stride_copy + first", stacked_trmm("s", stem="diagonal_blocks")),
     ("gemm.trmm_stack", "matrix * stride_blocks * REALS", "matrix * stride_blocks", stacked_trmm("z")),
 ]  # fmt: skip
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ...gpu.backend import cuda, ptx
+from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.build.compile import KernelSource
 from ..common.kernel_config import BlockConfig
 from ..common.options import BY_ROWS, UNIT
@@ -19,6 +19,7 @@ from ..common.region import contains
 __all__ = ["STEM", "DiagonalBlocks", "source"]
 
 STEM = "diagonal_blocks"
+ELEMENTS = 4  # of a thread, loaded before any is stored
 PARAMETERS = parameters(
     "pointer: tri, copy, flags",
     "int32: order, block, count, options",
@@ -33,8 +34,8 @@ class DiagonalBlocks(BlockConfig):
     STEM: ClassVar[str] = STEM
 
     def grid(self, order: int, block: int) -> int:
-        """Blocks along x: a thread an element of the copy."""
-        return -(-order // block) * -(-block * block // self.DIM)
+        """Blocks along x: a thread `ELEMENTS` elements of the copy."""
+        return -(-order // block) * -(-block * block // (self.DIM * ELEMENTS))
 
 
 def source(config: DiagonalBlocks) -> KernelSource:
@@ -57,37 +58,49 @@ def source(config: DiagonalBlocks) -> KernelSource:
 def _build(config: DiagonalBlocks):
     facts, DIM = config.dtype_facts, config.DIM
     real, REALS = ptx.REALS[facts.real], facts.reals_per_element
+    VALUES = ELEMENTS * REALS
     is_inside, read, store = (
         contains(True),
         ptx.load_global(REALS, False),
         ptx.store_global_vector(REALS),
     )
     int32, int64, quotient = ptx.types.int32, ptx.types.int64, ptx.quotient
-    grid_dependency_wait, store_release = ptx.grid_dependency_wait, ptx.store_release
+    grid_dependency_wait, store_release, offset = ptx.grid_dependency_wait, ptx.store_release, ptx.offset
 
-    def diagonal_blocks(tri, copy, flags, order, block, count, options, ldt, stride_t, stride_copy):
-        # (1) the element of this thread
-        matrix = int64(cuda.blockIdx.z)
-        elements = block * block
-        spans = quotient(elements + (DIM - 1), DIM)
-        number = quotient(cuda.blockIdx.x, spans)
-        at = int32((cuda.blockIdx.x - number * spans) * DIM + cuda.threadIdx.x)
+    @device_function
+    def load(i, values, tri, first, begin, left, block, ldt, options):
+        at = int32(begin + i * DIM)
         slow = quotient(at, block)
         fast = at - slow * block
-        i, j = (fast, slow) if options & BY_ROWS else (slow, fast)
-        value = cuda.local.array(REALS, real)
+        row, col = (fast, slow) if options & BY_ROWS else (slow, fast)
+        ok = (slow < block) & (row < left) & (col < left) & is_inside(row, col, 0, options)
+        is_one = (options & UNIT != 0) & (row == col)
+        read(values, i * REALS, tri, ((first + slow) * ldt + first + fast) * REALS, ok & (not is_one))
+        if is_one:
+            values[i * REALS] = real(1)
+
+    @device_function
+    def keep(i, values, copy, begin, elements):
+        at = begin + i * DIM
+        store(copy, int64(at) * REALS, values, i * REALS, at < elements)
+
+    load_all, keep_all = unrolled(ELEMENTS, load), unrolled(ELEMENTS, keep)
+
+    def diagonal_blocks(tri, copy, flags, order, block, count, options, ldt, stride_t, stride_copy):
+        # (1) the elements of this thread
+        elements, matrix = block * block, int64(cuda.blockIdx.z)
+        spans = quotient(elements + (DIM * ELEMENTS - 1), DIM * ELEMENTS)
+        number = quotient(cuda.blockIdx.x, spans)
+        begin = int32((cuda.blockIdx.x - number * spans) * (DIM * ELEMENTS) + cuda.threadIdx.x)
+        first = int64(number) * block
+        tri = offset(tri, matrix * stride_t * REALS)
+        copy = offset(copy, (matrix * stride_copy + first * block) * REALS)
+        values = cuda.local.array(VALUES, real)
 
         # (2) what T holds there, one on a unit diagonal, zero beyond the triangle
         grid_dependency_wait()
-        first = int64(number) * block
-        left = order - first
-        ok = (at < elements) & (i < left) & (j < left) & is_inside(i, j, 0, options)
-        is_one = (options & UNIT != 0) & (i == j)
-        at_t = matrix * stride_t + (first + slow) * ldt + first + fast
-        read(value, 0, tri, at_t * REALS, ok & (not is_one))
-        if is_one:
-            value[0] = real(1)
-        store(copy, (matrix * stride_copy + first * block + at) * REALS, value, 0, at < elements)
+        load_all(0, values, tri, first, begin, int32(order - first), block, ldt, options)
+        keep_all(0, values, copy, begin, elements)
 
         # (3) no block has passed anything yet
         flag = int32((cuda.blockIdx.z * cuda.gridDim.x + cuda.blockIdx.x) * DIM + cuda.threadIdx.x)
