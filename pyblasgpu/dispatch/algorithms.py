@@ -176,9 +176,10 @@ def trmm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Devic
         return Algorithm(requested, OVERRIDE)
     if _has_tensor_products("trmm", dtype, order, rhs, batch, device):
         return Algorithm(TRMM_TENSOR if dtype.letter == "s" else trmm_recursion(dtype, device), IN_MODE)
-    if batch > 1:
-        return Algorithm(TRMM_FUSED if order > LEAF else RECURSION, COMPUTED)
     policy = policy_of(device)
+    if batch > 1:
+        is_fused = _fuses_stack(dtype, order, rhs, batch, policy, device)
+        return Algorithm(TRMM_FUSED if is_fused else RECURSION, _by_policy("fused_trmm_min_rhs", device))
     # the tiles with which FMAs of complex64 are fastest leave a large fused TRMM no registers
     most = policy.fused_trmm_max_order.get(dtype.letter, order)
     is_wide = rhs >= policy.fused_trmm_wide and order * rhs <= most * most
@@ -186,6 +187,16 @@ def trmm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Devic
     # with few columns, all tiles wait for the longest
     is_fused = is_fused and (rhs >= policy.fused_trmm_min_rhs or order <= policy.fused_trmm_max_order_of_few)
     return Algorithm(TRMM_FUSED if is_fused else RECURSION, _by_policy("fused_trmm_max_order", device))
+
+
+def _fuses_stack(dtype: Dtype, order: int, rhs: int, batch: int, policy: Policy, device: Device) -> bool:
+    """Whether a TRMM of a stack is one launch: of complex numbers and few columns, for which its tiles are
+    too wide, only while these do not occupy the device.
+    """
+    if order <= LEAF:
+        return order == LEAF and 2 * rhs >= LEAF
+    is_few = dtype.is_complex and rhs <= policy.fused_trmm_min_rhs
+    return not is_few or batch * order <= LEAF * device.sm_count
 
 
 def _by_policy(name: str, device: Device) -> str:

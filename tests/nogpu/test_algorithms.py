@@ -228,6 +228,15 @@ def test_trmm_is_fused_but_for_large_complex64_and_few_columns(letter):
     assert fused(4096, 512) and fused(4096, 1024) and fused(4096, 1025) == (letter != "c")
 
 
+@pytest.mark.parametrize("letter", DTYPES)
+def test_stacks_are_fused_but_for_small_triangles_and_few_complex_columns(letter):
+    def fused(order, rhs, batch):
+        return trmm_algorithm(DTYPES[letter], order, rhs, batch, H200).name == TRMM_FUSED
+
+    assert fused(64, 32, 1000) and not fused(64, 31, 1000) and not fused(63, 64, 1000)
+    assert fused(65, 17, 1000) and fused(512, 8, 4) and fused(512, 8, 64) == (letter in "sd")
+
+
 # ------------------------------------------------------------------------------------------------- SYR2K
 
 
