@@ -172,11 +172,11 @@ def _of_row(
 
 def _misalignment_cost(config: Any, problem: GemmProblem, device: Device) -> float:
     """Return the factor by which sector-misaligned columns slow the product down."""
-    sector_misaligned = problem.aligned[0] < ALIGNED, problem.aligned[1] < ALIGNED
-    if not any(sector_misaligned):
+    first, second = (each if each < ALIGNED else 0 for each in problem.aligned)
+    if not (first or second):
         return 1.0
     cycles_here = partial(cycles, config.STEM, config, problem.extents, device, region=problem.region)
-    return cycles_here(sector_misaligned=sector_misaligned) / cycles_here()
+    return cycles_here(sector_misaligned=(first, second)) / cycles_here()
 
 
 def _packed_candidates(problem: GemmProblem, device: Device) -> Iterator[Candidate]:

@@ -29,6 +29,9 @@ MOVES = 3  # instructions that move an element of a complex fragment to where fo
 #: Times that for asynchronous copies, by their bytes, from where memory's sectors do not begin; of kernels
 #: on tensor cores.
 MISALIGNED = {4: 2.5, 8: 2.5, 16: 2.0}
+#: Added to one for words in runs of a sector, where columns do not begin with vectors either.
+STRADDLING = 1.5
+SECTOR, VECTOR = 32, 16  # bytes
 MISALIGNED_MMA = {8: 1.5, 16: 2.0}
 PAST_L1 = 2.0  # times that, of 16 bytes that do not pass through the L1 cache
 LOAD = 10  # instructions of a global load: address, mask, load
@@ -42,7 +45,7 @@ ONE_BANK = 0.15  # of a real FMA's cycles, lost where vectors along k put those 
 BANKS = 1.1  # times the cycles of a complex FMA where the operands of one are in one bank of registers
 
 
-def gemm_block(config: Any, k: int, device: Device, sector_misaligned: tuple[bool, bool]) -> BlockCost:
+def gemm_block(config: Any, k: int, device: Device, sector_misaligned: tuple[int, int]) -> BlockCost:
     """A tile of C: its k-tiles, then its way to memory."""
     k_tile, count = _k_tile(config, device, sector_misaligned), -(-k // config.BLK_K)
     facts = config.dtype_facts
@@ -58,7 +61,7 @@ def gemm_block(config: Any, k: int, device: Device, sector_misaligned: tuple[boo
     )
 
 
-def _k_tile(config: Any, device: Device, sector_misaligned: tuple[bool, bool]) -> BlockCost:
+def _k_tile(config: Any, device: Device, sector_misaligned: tuple[int, int]) -> BlockCost:
     """One k-tile of a tile, as the Config, or `Columns`, remembers it."""
     kept = vars(config).setdefault(K_TILES, {})
     known, k_tile = kept.get(sector_misaligned, (None, None))
@@ -68,7 +71,7 @@ def _k_tile(config: Any, device: Device, sector_misaligned: tuple[bool, bool]) -
     return k_tile
 
 
-def _k_tile_of(config: Any, device: Device, sector_misaligned: tuple[bool, bool]) -> BlockCost:
+def _k_tile_of(config: Any, device: Device, sector_misaligned: tuple[int, int]) -> BlockCost:
     """One k-tile of a tile; memory answers the later, the fewer the stages."""
     if isinstance(config, Columns):
         rows = np.array([k_tile_cycles(alike(each), device, sector_misaligned) for each in config.configs])
@@ -79,14 +82,12 @@ def _k_tile_of(config: Any, device: Device, sector_misaligned: tuple[bool, bool]
 
 
 @lru_cache(maxsize=1 << 16)
-def k_tile_cycles(
-    config: Any, device: Device, sector_misaligned: tuple[bool, bool] = (False, False)
-) -> BlockCost:
+def k_tile_cycles(config: Any, device: Device, sector_misaligned: tuple[int, int] = (0, 0)) -> BlockCost:
     """One k-tile of a tile, but for the time until memory answers; `config` represents those `alike`."""
     facts, warps = config.dtype_facts, config.threads // device.warp_size
     shares = zip((config.smem_tile_a, config.smem_tile_b), config.shares, sector_misaligned, strict=True)
     smem_tiles = [
-        (smem_tile, _misaligned(config, smem_tile.load_bytes) if strays and config.stages > 1 else 1)
+        (smem_tile, _misaligned(config, smem_tile, strays) if strays and config.stages > 1 else 1)
         for smem_tile, shared, strays in shares
         if shared
     ]
@@ -105,9 +106,15 @@ def k_tile_cycles(
     )
 
 
-def _misaligned(config: Any, load_bytes: int) -> float:
-    """Times the lines that asynchronous copies write, where columns do not begin with sectors."""
+def _misaligned(config: Any, smem_tile: SmemTile, aligned: int) -> float:
+    """Times the lines that asynchronous copies write, where columns begin at multiples of `aligned` bytes,
+    within sectors. Single words of short runs meet up to twice the sectors.
+    """
+    load_bytes = smem_tile.load_bytes
     if not family_of(config.STEM).tensor_cores:
+        if load_bytes == WORD and aligned < VECTOR:
+            run = (smem_tile.depth if smem_tile.k_major else smem_tile.blk) * WORD
+            return 1 + STRADDLING * (SECTOR / run) ** 2
         return MISALIGNED[load_bytes]
     return MISALIGNED_MMA[load_bytes] * (PAST_L1 if load_bytes == 16 and not config.through_l1 else 1.0)
 

@@ -80,7 +80,7 @@ def cycles(
     device: Device,
     stream_k: bool = False,
     region: Region | Triangle = Region.ALL,
-    sector_misaligned: tuple[bool, bool] = (False, False),
+    sector_misaligned: tuple[int, int] = (0, 0),
 ) -> float:
     """Estimated cycles of one launch, without what every launch takes.
 
@@ -98,8 +98,9 @@ def cycles(
     region : Region or Triangle
         Region of a GEMM's C, as `kernels.common.region` names it; or the triangle by which C is multiplied in
         place, as `kernels.gemm.trmm_fused` does.
-    sector_misaligned : (bool, bool)
-        Whether columns of the A, B of a GEMM (rows, if transposed) begin within sectors of memory.
+    sector_misaligned : (int, int)
+        Bytes at multiples of which columns of the A, B of a GEMM (rows, if transposed) begin, where that is
+        within sectors of memory; else 0.
     """
     resident: Any = config.resident if isinstance(config, Columns) else blocks_per_sm(config, device)
     if isinstance(region, Triangle):
@@ -125,7 +126,7 @@ def in_place_cycles(
     extents: tuple[int, ...],
     device: Device,
     triangle: Triangle,
-    sector_misaligned: tuple[bool, bool] = (False, False),
+    sector_misaligned: tuple[int, int] = (0, 0),
 ) -> tuple[float, float]:
     """Return the cycles of a product in place by a triangle of order k: of all tiles, spread over the
     multiprocessors, and of the tile with the most work.

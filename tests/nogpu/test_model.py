@@ -97,3 +97,16 @@ def test_the_score_knows_misaligned_sectors():
     assert 1 < longer(by_cache, True, True) < longer(small, True, True), (
         "halves of sectors wait in the L1 cache"
     )
+
+
+def test_single_words_stray_less_in_long_runs():
+    left = candidates("gemm_simt", "s", "tn", H200).left
+    short = next(c for c in left if c.BLK_K == 8 and c.VEC_A == c.VEC_B == 1)
+    long = next(c for c in left if c.BLK_K == 32 and c.VEC_A == c.VEC_B == 1)
+
+    def lines(config, aligned):
+        strayed, straight = (gemm_model.k_tile_cycles(config, H200, (at, at)) for at in (aligned, 0))
+        return strayed.rest / straight.rest
+
+    assert lines(short, 4) == lines(short, 16) > 1
+    assert 1 < lines(long, 4) < lines(long, 16)
