@@ -13,7 +13,7 @@ from ..frontend.backend_status import status_in
 from ..patches.patch import Patch, begun, checked_sizes, policy_for, sizes_in
 from ..patches.rebinding import rebind
 from ..patches.routed_importlib_bootstrap import Routed
-from .targets import KINDS, targets
+from .targets import KINDS, LEAST, targets
 
 __all__ = ["CupyPatch", "patch_cupy", "unpatch_cupy"]
 
@@ -194,7 +194,7 @@ def unpatch_cupy() -> None:
 
 def _sizes_of(policy: Policy, products: bool) -> dict[str, float]:
     """The sizes that a policy has, by function; those that are never reached are infinite."""
-    sizes = {name: policy.replaced_min_size[kind] for name, kind in KINDS.items()}
+    sizes = {name: max(policy.replaced_min_size[kind], LEAST.get(name, 0)) for name, kind in KINDS.items()}
     return sizes_in(
         {name: inf if KINDS[name] == "product" and not products else sizes[name] for name in sizes}
     )

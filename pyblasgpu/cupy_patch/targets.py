@@ -10,7 +10,7 @@ from typing import Any
 from ..patches.sizes import FEWEST, Size, Sizes, Target, argument
 from . import functions
 
-__all__ = ["KINDS", "targets"]
+__all__ = ["KINDS", "LEAST", "targets"]
 
 #: Whose size decides, by function: entries of the policy's ``replaced_min_size``.
 KINDS = {
@@ -30,6 +30,8 @@ KINDS = {
     "matmul": "product",
     "dot": "product",
 }
+#: Orders from which on functions are replaced that wait for info, where CuPy's do not.
+LEAST = {"solve": 1024, "inv": 1024}
 
 
 def targets(active: list[Any]) -> Iterator[Target]:

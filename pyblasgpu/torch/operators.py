@@ -206,7 +206,7 @@ def _recorded(op: Any, row: type[Operator]) -> Any:
 
     def backward(ctx: Any, *grads: Any) -> Any:
         result: list[Any] = [None] * (len(names) + 1)
-        if any(grad is not None for grad in grads):
+        if grads[0] is not None or any(grad is not None for grad in grads[1:]):
             s = state(ctx)
             s.needs = dict(zip(names, ctx.needs_input_grad[1:], strict=True))
             found = None

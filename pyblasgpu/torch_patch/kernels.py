@@ -108,8 +108,10 @@ class _Kernel(_Replacing):
         if _are_below(patch.thresholds[self._target.routine], args):
             patch.count(self._target.routine, "small")
             return self._original(keyset, *args, **kwargs)
-        inputs = {name: value for name, value in kwargs.items() if name not in self._outs}
-        outs = [args[0]] if self._is_in_place else [kwargs[name] for name in self._outs]
+        inputs, outs = kwargs, [args[0]] if self._is_in_place else []
+        if self._outs:
+            inputs = {name: value for name, value in kwargs.items() if name not in self._outs}
+            outs = [kwargs[name] for name in self._outs]
         call = self._call(patch, args, inputs)
         reason: str | None = call if isinstance(call, str) else None
         if reason is None:
@@ -165,12 +167,14 @@ def _are_below(least: float, args: tuple[Any, ...]) -> bool:
 
 def _computed(patch: Any, call: Call, outs: list[Tensor]) -> Any:
     """Return the outputs of a call; None where those of the caller do not fit."""
-    mode = nullcontext() if patch.math_mode is None else set_math_mode(patch.math_mode)
     records = _C.is_grad_enabled()
     _C._set_grad_enabled(False)
     try:
-        with mode:
-            result = _computed_into(outs, call) if outs else computed(call.row, *call.arguments)
+        if patch.math_mode is None and not outs:
+            result = computed(call.row, *call.arguments)
+        else:
+            with nullcontext() if patch.math_mode is None else set_math_mode(patch.math_mode):
+                result = _computed_into(outs, call) if outs else computed(call.row, *call.arguments)
         if call.checked and result is not None:
             torch._linalg_check_errors(result[-1], call.checked, is_matrix=call.arguments[0].ndim == 2)
     finally:

@@ -52,16 +52,16 @@ class _Torch(Library):
 
     def read(self, arrays: tuple[Any, ...]) -> tuple[list[tuple[Any, ...]], list[int]] | None:
         facts, pointers = [], []
-        kind = type(arrays[0])
+        kind, is_recording = type(arrays[0]), None
         try:
             for array in arrays:
-                if (
-                    type(array) is not kind
-                    or array.is_neg()
-                    or not array.is_cuda
-                    or (array.requires_grad and _records_gradients())
-                ):
+                if type(array) is not kind or array.is_neg() or not array.is_cuda:
                     return None
+                if array.requires_grad:
+                    if is_recording is None:
+                        is_recording = _records_gradients()
+                    if is_recording:
+                        return None
                 facts.append((array.shape, array.stride(), array.dtype, array.get_device(), array.is_conj()))
                 pointers.append(array.data_ptr())
         except RuntimeError:  # no strides, or no memory
