@@ -18,9 +18,10 @@ from pyblasgpu.dispatch import tensor
 from pyblasgpu.dispatch.overrides import Algorithm, set_math_mode
 from pyblasgpu.dispatch.tensor import Int8Product, TensorProblem, int8_product
 from pyblasgpu.errors import ConfigError
+from pyblasgpu.frontend.calls.lazy_routines import keeps_residues
 from pyblasgpu.gpu.build.compile import compile_here
 from pyblasgpu.gpu.build.translate import to_ptx
-from pyblasgpu.gpu.device import known, stand_in
+from pyblasgpu.gpu.device import known, stand_in, stand_ins
 from pyblasgpu.gpu.transfers import MemoryBytes
 from pyblasgpu.kernels.gemm.int8.combine_residues import CombineResidues
 from pyblasgpu.kernels.gemm.int8.config import GemmInt8
@@ -203,8 +204,10 @@ def test_workspace_is_at_most_half_of_what_is_free(free, blocks, monkeypatch):
 def test_memory_of_residues_that_are_kept(dtype, n, free, serves, monkeypatch):
     """Fifteen bytes an element or 86, of half of what is free and of 24 GiB."""
     monkeypatch.setattr(tensor, "memory_bytes", lambda device: MemoryBytes(free << 30, 141 << 30))
-    made = tensor.kept_residues(DTYPES[dtype], n, 512, replace(known("h200"), ordinal=0))
-    assert (made is not None) == serves
+    here = replace(known("h200"), ordinal=0)
+    made = tensor.kept_residues(DTYPES[dtype], n, 512, here)
+    monkeypatch.setitem(stand_ins, 0, here)
+    assert (made is not None) == serves == keeps_residues(dtype, n, 0) and not keeps_residues(dtype, 999, 0)
 
 
 @chosen_kernels.NEEDS_COMPILER

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from importlib import import_module
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -198,6 +199,25 @@ def test_large_systems_of_few_columns_are_refined():
     assert refinement_pays("getrf", 1000, 1, policy) and refinement_pays("getrf", 100, 400, policy)
     assert not refinement_pays("getrf", 1, 1, policy)
     assert not refinement_pays("potrf", 100, 401, policy)
+
+
+@pytest.mark.parametrize(
+    ("structure", "shape", "device", "pays"),
+    [
+        ("definite", (300, 300), 0, False),
+        ("definite", (200, 200), 0, True),
+        ("definite", (2, 300, 300), 0, True),
+        ("definite", (300, 300), None, True),
+        ("general", (300, 300), 0, True),
+        ("general", (1, 1), 0, False),
+    ],
+)
+def test_definite_factors_that_keep_residues_are_not_refined(structure, shape, device, pays, monkeypatch):
+    module = import_module("pyblasgpu.api.linalg.solve")
+    monkeypatch.setattr(module, "policy_at", lambda device: tuned_files.reference_policy())
+    monkeypatch.setattr(module, "keeps_residues", lambda letter, order, device: (letter, order) >= ("d", 250))
+    arrays, matrix = SimpleNamespace(device=device), SimpleNamespace(shape=shape)
+    assert module._refinement_pays(arrays, matrix, SimpleNamespace(shape=(*shape[:-1], 1)), structure) == pays
 
 
 def test_corrections_end(monkeypatch, messages):

@@ -13,7 +13,7 @@ from ...cpu.scipy.level3 import at_elements
 from ...dispatch.algorithms import refinement_pays
 from ...dispatch.overrides import in_mode
 from ...frontend.calls.factor_chain import repeat_chain
-from ...frontend.calls.lazy_routines import policy_at
+from ...frontend.calls.lazy_routines import keeps_residues, policy_at
 from ...types import Diag, Trans, Uplo, tensor_method
 from ..lapack import at_once
 from ..lapack import names as lapack
@@ -236,8 +236,12 @@ def matrix_solution(
 
 
 def _refinement_pays(arrays: Arrays, matrix: Any, right: Any, structure: str) -> bool:
-    routine = "potrf" if structure in _DEFINITE else "getrf"
-    return refinement_pays(routine, matrix.shape[-1], right.shape[-1], policy_at(arrays.device))
+    routine, order, device = "potrf" if structure in _DEFINITE else "getrf", matrix.shape[-1], arrays.device
+    if not refinement_pays(routine, order, right.shape[-1], policy_at(device)):
+        return False
+    # factors in float64 that keep residues take less time than float32's and the steps
+    is_definite = routine == "potrf" and len(matrix.shape) == 2
+    return not (is_definite and device is not None and keeps_residues("d", order, device))
 
 
 def _refined(arrays: Arrays, matrix: Any, right: Any, structure: str, low: bool, swapped: bool) -> Any | None:

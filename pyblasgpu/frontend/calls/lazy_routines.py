@@ -16,6 +16,7 @@ __all__ = [
     "after_copy",
     "copy_launches",
     "enqueue",
+    "keeps_residues",
     "largest_order",
     "launch_list_of",
     "policy_at",
@@ -87,6 +88,13 @@ def _largest_order(stem: str, letter: str, device: int, vectors: bool, generatio
     if stem == "syevd":
         return int(kernels.max_order(dtype, device))
     return int(kernels.max_extent(dtype, device, vectors=vectors))
+
+
+def keeps_residues(letter: str, order: int, device: int) -> bool:
+    """Return whether a Cholesky factor in the mode for tensor cores is one by residues that are kept."""
+    here = import_module("...gpu.device", __package__).current(device)
+    plan = routine_module("lapack.potrf_residues").plan_of_order
+    return plan(DTYPES[letter], order, here) is not None
 
 
 def copy_launches(scalars: tuple[Any, ...], operands: Any) -> Any:

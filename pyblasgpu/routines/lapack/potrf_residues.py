@@ -21,12 +21,13 @@ from typing import NamedTuple
 
 from ...dispatch.choose import select
 from ...dispatch.tensor import Int8Product, kept_residues
-from ...gpu.device import current
+from ...dispatch.tuned_files import policy_of
+from ...gpu.device import Device, current
 from ...kernels.gemm.int8.image import STAGE_K
 from ...kernels.gemm.int8.pivot_scales import STEM
 from ...kernels.registry import family_of
 from ...operands import Operand
-from ...types import Region
+from ...types import Dtype, Region
 from ..copies import emit_scale
 from ..launch_list import CALL, LaunchList
 from ..level3.gemm import contiguous
@@ -42,7 +43,7 @@ from ..level3.gemm_int8 import (
     new_residues,
 )
 
-__all__ = ["KeptFactor", "emit_columns", "plan"]
+__all__ = ["KeptFactor", "emit_columns", "plan", "plan_of_order"]
 
 
 class KeptFactor(NamedTuple):
@@ -54,14 +55,18 @@ class KeptFactor(NamedTuple):
 
 def plan(launches: LaunchList, a: Operand) -> KeptFactor | None:
     """Return how one matrix is factored; None where residues do not serve it, or have no room."""
-    policy, n = launches.policy, a.rows
-    least = policy.tensor_potrf_min_order.get(a.dtype.letter)
-    if least is None or n < least or launches.lane != CALL:
+    if launches.lane != CALL or not (contiguous(a) or contiguous(a.T)):
         return None
-    columns = int(policy.tensor_potrf_columns)
-    if columns % STAGE_K or n <= 2 * columns or not (contiguous(a) or contiguous(a.T)):
+    return plan_of_order(a.dtype, a.rows, current(launches.device))
+
+
+def plan_of_order(dtype: Dtype, n: int, device: Device) -> KeptFactor | None:
+    """Return the same of a matrix with contiguous rows or columns."""
+    policy = policy_of(device)
+    least, columns = policy.tensor_potrf_min_order.get(dtype.letter), int(policy.tensor_potrf_columns)
+    if least is None or n < least or columns % STAGE_K or n <= 2 * columns:
         return None
-    how = kept_residues(a.dtype, n, columns, current(launches.device))
+    how = kept_residues(dtype, n, columns, device)
     return None if how is None else KeptFactor(how, columns)
 
 
