@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ....gpu.backend import cuda, device_function, ptx
 from ...common.kernel_config import BlockConfig
-from .secular import TEAM
+from .secular import team_reducer
 
 __all__ = ["WANTS_ENDS", "deflater", "halves_loader", "ranker"]
 
@@ -177,11 +177,11 @@ def deflater(config: BlockConfig) -> Callable:
     return deflate
 
 
-def ranker(config: BlockConfig) -> tuple[Callable, Callable]:
+def ranker(config: BlockConfig, team: int) -> tuple[Callable, Callable]:
     """``evaluate(values, sorted_d, compact, poles, taus, origins, size, t)``: eigenvalues of the pair.
     ``rank(values, p, size, lane, t)``: the place of one in ascending order, by a team.
     """
-    DIM, int32, shuffle = config.DIM, ptx.types.int32, ptx.shuffle
+    DIM, int32, total = config.DIM, ptx.types.int32, team_reducer(team)
 
     @device_function
     def evaluate(values, sorted_d, compact, poles, taus, origins, size, t):
@@ -201,8 +201,7 @@ def ranker(config: BlockConfig) -> tuple[Callable, Callable]:
             y = values[k]
             if y < x or (y == x and k < p):
                 before = int32(before + 1)
-            k = int32(k + TEAM)
-        before = int32(before + shuffle(before, int32((t & 31) ^ 1)))
-        return int32(before + shuffle(before, int32((t & 31) ^ 2)))
+            k = int32(k + team)
+        return int32(total(before, t))
 
     return evaluate, rank

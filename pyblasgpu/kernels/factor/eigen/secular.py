@@ -12,30 +12,30 @@ from collections.abc import Callable
 from ....gpu.backend import device_function, ptx
 from ....types import Dtype
 
-__all__ = ["TEAM", "root_finder", "weight_finder"]
+__all__ = ["root_finder", "team_reducer", "weight_finder"]
 
 STEPS = 100  # at most; five are many
-TEAM = 4  # threads of a zero or a vector
 HALVING = 8  # steps after which the bracket is halved
 SLACK = 16  # roundoffs of the sum of sizes that count as zero
 
 
-def _team_reducer(multiplies: bool) -> Callable:
-    """``reduce(x, t)``: the sum, or the product, of the numbers of a team."""
+def team_reducer(team: int, multiplies: bool = False) -> Callable:
+    """``reduce(x, t)``: the sum, or the product, of the numbers of a team of lanes."""
     shuffle, int32 = ptx.shuffle, ptx.types.int32
 
     @device_function
     def reduce(x, t):
-        lane = int32(t & 31)
-        y = shuffle(x, int32(lane ^ 1))
-        x = x * y if multiplies else x + y
-        y = shuffle(x, int32(lane ^ 2))
-        return x * y if multiplies else x + y
+        lane, distance = int32(t & 31), int32(1)
+        while distance < team:
+            y = shuffle(x, int32(lane ^ distance))
+            x = x * y if multiplies else x + y
+            distance = int32(distance << 1)
+        return x
 
     return reduce
 
 
-def _evaluator(facts: Dtype) -> Callable:
+def _evaluator(facts: Dtype, team: int) -> Callable:
     """``evaluate(poles, weights, origin, tau, m, lane, t)``: value, slope and sum of sizes of all terms but
     that of the pole `origin`, `tau` from it.
     """
@@ -43,7 +43,7 @@ def _evaluator(facts: Dtype) -> Callable:
         ptx.REALS[facts.real],
         ptx.types.int32,
         ptx.divide,
-        _team_reducer(False),
+        team_reducer(team),
     )
 
     @device_function
@@ -57,7 +57,7 @@ def _evaluator(facts: Dtype) -> Callable:
                 value += z * x
                 size += abs(z * x)
                 slope += x * x
-            i = int32(i + TEAM)
+            i = int32(i + team)
         return total(value, t), total(slope, t), total(size, t)
 
     return evaluate
@@ -86,7 +86,7 @@ def _stepper(facts: Dtype) -> Callable:
     return step
 
 
-def _bracket(facts: Dtype) -> Callable:
+def _bracket(facts: Dtype, team: int) -> Callable:
     """``bracket(poles, weights, rho, j, m, lane, t)``: the pole from which zero j is measured, the other end
     of its interval, and the ends of its bracket.
     """
@@ -94,16 +94,16 @@ def _bracket(facts: Dtype) -> Callable:
         ptx.REALS[facts.real],
         ptx.types.int32,
         ptx.divide,
-        _team_reducer(False),
+        team_reducer(team),
     )
-    evaluate, UP = _evaluator(facts), 1.0 + 8 * facts.unit_roundoff
+    evaluate, UP = _evaluator(facts, team), 1.0 + 8 * facts.unit_roundoff
 
     @device_function
     def bracket(poles, weights, rho, j, m, lane, t):
         square, i = real(0), int32(lane)
         while i < m:
             square += weights[i] * weights[i]
-            i = int32(i + TEAM)
+            i = int32(i + team)
         square = total(square, t)
         is_last = j == m - 1
         following = int32(min(j + 1, m - 1))
@@ -120,12 +120,13 @@ def _bracket(facts: Dtype) -> Callable:
     return bracket
 
 
-def root_finder(facts: Dtype) -> Callable:
+def root_finder(facts: Dtype, team: int) -> Callable:
     """``find(poles, weights, rho, j, m, lane, t)``: zero j as its distance to a pole, and the number of that
     pole. Teams of a warp go together.
     """
     real, int32, divide, first_lane = ptx.REALS[facts.real], ptx.types.int32, ptx.divide, ptx.first_lane
-    evaluate, step, bracket, UNIT = _evaluator(facts), _stepper(facts), _bracket(facts), facts.unit_roundoff
+    evaluate, step, bracket = _evaluator(facts, team), _stepper(facts), _bracket(facts, team)
+    UNIT = facts.unit_roundoff
 
     @device_function
     def find(poles, weights, rho, j, m, lane, t):
@@ -157,12 +158,12 @@ def root_finder(facts: Dtype) -> Callable:
     return find
 
 
-def weight_finder(facts: Dtype) -> Callable:
+def weight_finder(facts: Dtype, team: int) -> Callable:
     """``find(poles, taus, origins, i, m, lane, t)``: the size of the element of z of pole i for which the
     zeros are exact.
     """
     real, int32, divide, root = ptx.REALS[facts.real], ptx.types.int32, ptx.divide, ptx.square_root
-    product = _team_reducer(True)
+    product = team_reducer(team, multiplies=True)
 
     @device_function
     def find(poles, taus, origins, i, m, lane, t):
@@ -170,7 +171,7 @@ def weight_finder(facts: Dtype) -> Callable:
         while j < m:
             x = (pole - poles[int32(origins[j])]) - taus[j]
             result *= x if j == i else divide(x, pole - poles[j])
-            j = int32(j + TEAM)
+            j = int32(j + team)
         return root(abs(product(result, t)))
 
     return find

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from ....gpu.backend import cuda, device_function, ptx
 from ....gpu.build.compile import WHOLE_ROWS, KernelSource
-from ...common.kernel_config import BlockConfig
+from ...common.kernel_config import WARP, BlockConfig
 from ...common.parameters import parameters
 from ..qr.meeting import WORDS, meeting
 from .deflation import WANTS_ENDS, deflater, halves_loader, ranker
-from .secular import TEAM, root_finder, weight_finder
+from .secular import root_finder, team_reducer, weight_finder
 from .sytrd import largest_cluster, meeter
 
 if TYPE_CHECKING:
@@ -38,7 +38,8 @@ PARAMETERS = parameters(
 )
 #: Further options: the matrix that vectors are multiplied by is wanted; the pair is a whole matrix.
 WANTS_VECTORS, IS_LAST = 1, 4
-SHARE = 64  # zeros of a block
+SHARE = 64  # zeros of a block, at least
+TEAM = 4  # threads of a zero or a vector, where a pair is not spread
 SMALLER = 256, 1024  # orders of kernels with arrays in shared memory; of the first one there is more room
 MOST = 1 << 14  # the largest order
 ARRAYS = 9  # of reals in shared memory or in memory, of the order of a pair
@@ -70,6 +71,11 @@ class TridiagonalMerge(BlockConfig):
     RESIDENT: ClassVar[int] = 512
 
     @property
+    def TEAM(self) -> int:
+        """Threads of a zero or a vector."""
+        return WARP if self.IS_SPREAD else TEAM
+
+    @property
     def registers(self) -> int:
         """Estimated 32-bit registers of a thread."""
         return 96
@@ -96,7 +102,7 @@ class TridiagonalMerge(BlockConfig):
     def blocks(self, size: int, pairs: int, device: Device) -> int:
         """Blocks of threads for each of these pairs of one order."""
         if self.IS_SPREAD:
-            return max(min(-(-size // SHARE), device.sm_count // pairs), 1)
+            return max(min(-(-size * WARP // self.DIM), device.sm_count // pairs), 1)
         return min(-(-size // SHARE), largest_cluster(device)) if self.HAS_CLUSTERS else 1
 
     def state(self, size: int, blocks: int) -> int:
@@ -137,13 +143,8 @@ def vector_writer(config: TridiagonalMerge) -> Callable:
     element. Teams without one have no `rows`.
     """
     real, int32, offset = ptx.REALS[config.dtype_facts.real], ptx.types.int32, ptx.offset
-    divide, root, shuffle, sync_warp = ptx.divide, ptx.square_root, ptx.shuffle, ptx.sync_warp
-
-    @device_function
-    def over_team(x, t):
-        lane = int32(t & 31)
-        x += shuffle(x, int32(lane ^ 1))
-        return x + shuffle(x, int32(lane ^ 2))
+    divide, root, sync_warp = ptx.divide, ptx.square_root, ptx.sync_warp
+    TEAM, over_team = config.TEAM, team_reducer(config.TEAM)
 
     @device_function
     def turn_back(s, index, turns, col, count, size):
@@ -201,9 +202,10 @@ def _build(config: TridiagonalMerge):
     facts, DIM, ORDER_OF = config.dtype_facts, config.DIM, config.ORDER
     real, int32, int64 = ptx.REALS[facts.real], ptx.types.int32, ptx.types.int64
     offset, shared_pointer, grid_dependency_wait = ptx.offset, ptx.shared_pointer, ptx.grid_dependency_wait
-    load, deflate, (evaluate, rank_one) = halves_loader(config), deflater(config), ranker(config)
-    find_root, find_weight, write = root_finder(facts), weight_finder(facts), vector_writer(config)
-    meet, (meet_all, part), TEAMS = meeter(config.HAS_CLUSTERS), meeting(), config.DIM // TEAM
+    load, deflate, (evaluate, rank_one) = halves_loader(config), deflater(config), ranker(config, config.TEAM)
+    find_root, find_weight = root_finder(facts, config.TEAM), weight_finder(facts, config.TEAM)
+    write, SHIFT = vector_writer(config), config.TEAM.bit_length() - 1
+    meet, (meet_all, part), TEAMS = meeter(config.HAS_CLUSTERS), meeting(), config.DIM // config.TEAM
     IS_SPREAD = config.IS_SPREAD
 
     @device_function
@@ -248,7 +250,7 @@ def _build(config: TridiagonalMerge):
         # (1) the pair of this block of threads
         t, pair = int32(cuda.threadIdx.x & 1023), int64(cuda.blockIdx.z)
         block, blocks = int32(cuda.blockIdx.x), int32(cuda.gridDim.x)
-        lane, team = int32(t & 3), int32(t >> 2)
+        lane, team = int32(t & ((1 << SHIFT) - 1)), int32(t >> SHIFT)
         numbers = shared_pointer(cuda.shared.array(0, real, alignment=16))
         counts = offset(numbers, 4)
         state, length = offset(state, pair * stride_state), size if IS_SPREAD else int32(ORDER_OF)
