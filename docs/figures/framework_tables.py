@@ -28,7 +28,8 @@ CASE = ("part", "by", "way", "call", "recorded", "dtype", "n", "count")
 STEPS = """
 ## PyTorch and JAX
 
-A step of a Gaussian process's training, its covariance given: the likelihood and its gradient.
+A step of a Gaussian process's training: the likelihood and its gradient.
+The covariance is given; of GPyTorch's steps the points are.
 Each cell is the framework's own time over ours, until the device has finished. The mean is geometric.
 """
 
