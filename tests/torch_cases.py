@@ -197,6 +197,7 @@ AT_ONCE = {
     "triangle": lambda a, b: ours.solve_triangular(a, b, upper=False),
     "triangle on the right": lambda a, b: ours.solve_triangular(a, b.mT, upper=True, left=False),
     "solution": lambda a, b: ours.solve_ex(a, b).result,
+    "inverse": lambda a, b: ours.inv_ex(a).inverse @ b,
     "definite": lambda a, b: ours.cholesky_solve(b, a),
     "definite by an upper factor": lambda a, b: ours.cholesky_solve(b, a, upper=True),
 }

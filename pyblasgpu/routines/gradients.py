@@ -14,7 +14,7 @@ from .launch_list import LaunchList, cached_launch_list
 from .level3 import gemm, trmm, trsm
 from .level3.gemm import emit_gemm
 
-__all__ = ["of_definite_solution", "of_product", "of_solution", "of_triangular_solution"]
+__all__ = ["of_definite_solution", "of_inverse", "of_product", "of_solution", "of_triangular_solution"]
 
 
 def of_product(
@@ -35,6 +35,19 @@ def _emit_of_product(
 ) -> None:
     gemm.emit(launches, g, b.T.conjugate(), ga, True, method)
     gemm.emit(launches, a.T.conjugate(), g, gb, True, method)
+
+
+def of_inverse(x: Operand, g: Operand, ga: Operand) -> LaunchList:
+    """Return the list of -X^H G X^H, the gradient of A for that of its inverse X, G."""
+    return cached_launch_list(_emit_of_inverse, (x, g, ga), (), 2)
+
+
+def _emit_of_inverse(launches: LaunchList, x: Operand, g: Operand, ga: Operand) -> None:
+    up = x.T.conjugate()
+    with launches.temporary():
+        product = launches.scratch(x.rows, x.cols, x.batch)
+        emit_gemm(launches, -1.0, up, g, 0.0, product)
+        emit_gemm(launches, 1.0, product, up, 0.0, ga)
 
 
 def of_triangular_solution(

@@ -77,10 +77,10 @@ class _Kept(NamedTuple):
 
 
 class Gradients:
-    """Gradients of two matrices at once, as a row that is no operator."""
+    """Gradients of matrices at once, as a row that is no operator."""
 
     places: ClassVar[Places]
-    returns = "ga", "gb"
+    returns: ClassVar[tuple[str, ...]] = ("ga", "gb")
     operands: ClassVar[tuple[str, ...]] = ()
     given: ClassVar[Callable[..., Any] | None] = None
     finish = None

@@ -175,8 +175,25 @@ class LuInverse(rows.LuInverse, Operator):
             pb.lapack.getri(out, pivots - 1, None, 1)
 
 
+class _InverseGradient(Gradients):
+    places = Places(("inverse", "g"), (0, 1), (), ())
+    returns = ("ga",)
+
+    @staticmethod
+    def launches(inverse, g):
+        return of_gradients("of_inverse")
+
+    @staticmethod
+    def empty(inverse, g):
+        return by_columns(inverse, inverse.shape)
+
+
 class InvEx(rows.InvEx, Operator):
     operands = ("info", "a", "inverse")
+
+    @staticmethod
+    def at_once(s, g, _):
+        return launched(_InverseGradient, (s.inverse, g))
 
     @staticmethod
     def launches(a):
