@@ -13,9 +13,10 @@ from pyblasgpu.dispatch import choose, product_kinds
 from pyblasgpu.dispatch.algorithms import trmm_algorithm
 from pyblasgpu.dispatch.overrides import override, set_math_mode
 from pyblasgpu.dispatch.product_kinds import fused_variant
-from pyblasgpu.errors import BackendUnavailable
+from pyblasgpu.errors import BackendUnavailable, ConfigError
 from pyblasgpu.gpu.device import known, stand_ins
 from pyblasgpu.kernels.gemm.fused import tile_counts, tile_orders
+from pyblasgpu.kernels.gemm.trmm_stack import TrmmStack
 from pyblasgpu.model.score import in_place_cycles
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines import launch_list
@@ -165,6 +166,15 @@ def test_stacks_are_one_launch(letter, side, order_t, order_b, uplo, conj, unit,
     assert [entry.source.name for entry in launches.entries].count("trmm_stack") > 1
     launches.run([first.pointer, others[1].pointer, stored_again.ctypes.data], 2, stream=0)
     np.testing.assert_array_equal(stored_again, 2 * (seen @ out if side is Side.LEFT else out @ seen))
+
+
+def test_a_config_of_stacks_that_is_asked_for():
+    t, b = dense("s", 150, 150)._replace(batch=3), dense("s", 150, 70)._replace(batch=3)
+    with override("trmm_stack", TrmmStack("s", BLK=32)):
+        launches = trmm.launch_list(1.0, t, b, side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.UNIT)
+    assert launches.entries[-1].source.config.BLK == 32
+    with pytest.raises(ConfigError, match="by columns"):
+        TrmmStack("s", trans_a=True)
 
 
 @pytest.mark.parametrize("letter", "cz")

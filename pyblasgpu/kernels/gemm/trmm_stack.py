@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx
 from ...gpu.build.compile import KernelSource
 from ...types import Side, Triangle, Uplo
@@ -43,6 +44,16 @@ class TrmmStack(GemmGrouped):
     on_left: bool = True
 
     STEM: ClassVar[str] = STEM
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(
+            not (self.trans_a or self.trans_b),
+            "by_columns",
+            "both factors by columns",
+            trans_a=self.trans_a,
+            trans_b=self.trans_b,
+        )
 
     @property
     def triangle(self) -> Triangle:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import NamedTuple
 
-from ...dispatch.leaf import fixed_choice
+from ...dispatch.choose import select
 from ...dispatch.operand_copies import ALIGNED
-from ...dispatch.overrides import KernelChoice
+from ...dispatch.overrides import OVERRIDE, KernelChoice
 from ...gpu.device import current
 from ...kernels.common.options import OVERWRITE, options_of
 from ...kernels.gemm.trmm_stack import STEM, source
@@ -61,9 +61,9 @@ def plan(
     if operands is None or not is_readable(t):
         return None
     device = current(launches.device)
-    choice = fixed_choice(STEM, launches.dtype.letter, device)
-    config = replace(choice.config.on(device), on_left=operands.of_a)
-    return StackedTrmm(operands, replace(choice, config=config))
+    choice = select(STEM, launches.dtype, "", (t.rows,), device)
+    config = choice.config if choice.origin == OVERRIDE else choice.config.on(device)
+    return StackedTrmm(operands, replace(choice, config=replace(config, on_left=operands.of_a)))
 
 
 def emit(launches: LaunchList, stacked: StackedTrmm, diag: Diag) -> None:
