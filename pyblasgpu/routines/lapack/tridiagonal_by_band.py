@@ -101,14 +101,14 @@ def emit_back(launches: LaunchList, form: Tridiagonal, chase: Chase, x: Operand,
     """Emit V, the product of Q with vectors X of T; X is of `new_vectors`, and is overwritten."""
     n = form.work.rows
     with launches.temporary():
-        scaled = _emit_scaled(launches, chase)
+        factors = _emit_factors(launches, chase)
         last, span = -(-(n - 1) // GROUP) - 1, GROUP + 2 * chase.width
         for wave in range(chase.steps + 2 * last):
             # of group L - u step wave - 2 u, from row L GROUP + 1 + wave WIDTH - u span on
             low = max(-(-(last * GROUP + 2 + wave * chase.width - n) // span), 0)
             high = min(wave // 2, last)
             if low <= high:
-                _emit_wave(launches, chase, scaled, x, last - high, wave - 2 * high, high - low + 1)
+                _emit_wave(launches, chase, factors, x, last - high, wave - 2 * high, high - low + 1)
     aligned = launches.scratch(n, x.cols, 1, ALIGNED)
     emit_copy(launches, 1.0, x, aligned)
     if n > chase.width + 1:
@@ -116,20 +116,19 @@ def emit_back(launches: LaunchList, form: Tridiagonal, chase: Chase, x: Operand,
     emit_copy(launches, 1.0, aligned, v)
 
 
-def _emit_scaled(launches: LaunchList, chase: Chase) -> Operand:
-    """Emit V T of all blocks."""
-    scaled = stack(launches, chase.vectors.rows * GROUP, chase.vectors.batch)
-    whole = {name: getattr(chase.vectors, name) for name in ("rows", "cols", "col_stride")}
-    scaled = scaled._replace(**whole)
+def _emit_factors(launches: LaunchList, chase: Chase) -> Operand:
+    """Emit T Vᴴ of all blocks: as it is stored, products need no copy of it."""
+    rows, batch = chase.vectors.rows, chase.vectors.batch
+    factors = stack(launches, GROUP * rows, batch)._replace(rows=GROUP, cols=rows, col_stride=GROUP)
     with launches.temporary():
-        t = launches.scratch(GROUP, GROUP, chase.tau.batch, ALIGNED)
+        t = launches.scratch(GROUP, GROUP, batch, ALIGNED)
         emit_triangle(launches, chase.tau, chase.vectors, t)
-        emit_gemm(launches, 1.0, chase.vectors, t, 0.0, scaled)
-    return scaled
+        emit_gemm(launches, 1.0, t, chase.vectors.T.conjugate(), 0.0, factors)
+    return factors
 
 
 def _emit_wave(
-    launches: LaunchList, chase: Chase, scaled: Operand, v: Operand, group: int, step: int, count: int
+    launches: LaunchList, chase: Chase, factors: Operand, v: Operand, group: int, step: int, count: int
 ) -> None:
     """Emit the blocks of `group` at `step`, and of those after it, each two steps ahead of the one before."""
 
@@ -144,5 +143,5 @@ def _emit_wave(
 
     with launches.temporary():
         w = launches.scratch(GROUP, v.cols, count, ALIGNED)
-        emit_gemm(launches, 1.0, blocks(chase.vectors).T.conjugate(), rows(v), 0.0, w)
-        emit_gemm(launches, -1.0, blocks(scaled), w, 1.0, rows(v))
+        emit_gemm(launches, 1.0, blocks(factors), rows(v), 0.0, w)
+        emit_gemm(launches, -1.0, blocks(chase.vectors), w, 1.0, rows(v))
