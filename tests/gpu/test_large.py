@@ -7,12 +7,14 @@ import pytest
 
 import pyblasgpu
 from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.frontend.calls.lazy_routines import keeps_residues
 from pyblasgpu.testing.cases import TriangularCase
 from pyblasgpu.testing.error_bounds import gemm_error, trmm_error, trsm_error
 from pyblasgpu.testing.reference import exact_triangular, integers, triangle
 from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 
 from .running import NAN, cupy, flags, reals, same
+from .tensor_products import skip_without_hopper
 
 S, D = DTYPES["s"], DTYPES["d"]
 N = 46500  # N * N > 2^31
@@ -130,3 +132,19 @@ def test_batches_beyond_a_grid(count):
     product = pyblasgpu.trmm(cupy.asarray(t), cupy.asarray(x), lower=True)
     same(product.get(), exact_triangular(case, t, x), "trmm")
     same(pyblasgpu.trsm(cupy.asarray(t), product, lower=True).get(), x, "trsm")
+
+
+def test_residues_that_are_kept_beyond_two_gigawords():
+    """A Cholesky factor whose images have more than 2^31 words, within the bound in a sample of columns."""
+    skip_without_hopper()
+    n = 24576
+    a = cupy.random.RandomState(3).standard_normal((n, n)).T  # of which the lower triangle is meant
+    a *= n**-0.5
+    a[np.arange(n), np.arange(n)] = 5
+    with pyblasgpu.set_math_mode("tensor"):
+        assert keeps_residues("d", n, 0)
+        factor, info = pyblasgpu.lapack.dpotrf(a, lower=1, clean=0)
+    assert int(np.asarray(info)) == 0
+    for j in range(17, n, n // 12):
+        rest = abs(factor[j:, : j + 1] @ factor[j, : j + 1] - a[j:, j])
+        assert float(rest.max()) <= (n + 4) * 2.0**-53 * 5
