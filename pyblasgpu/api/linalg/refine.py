@@ -78,8 +78,7 @@ def refined_general(arrays: Arrays, matrix: Any, right: Any, swapped: bool) -> A
     xp, trans = arrays.xp, Trans.TRANS if swapped else Trans.NO
     with np.errstate(all="ignore"), set_math_mode(TENSOR):
         single = xp.astype(matrix, xp.float32)
-        sums = xp.sum(xp.abs(single), axis=-2 if swapped else -1, dtype=xp.float64)
-        bounds = _bounds(arrays, sums)
+        bounds = _bounds(arrays, gemm(xp.abs(single), _ones(xp, right), trans_a=trans))
         factors, pivots, _ = lapack.getrf(single, True)
 
         def solve(factors: Any, r: Any, overwrite: bool) -> Any:
@@ -96,9 +95,7 @@ def refined_definite(arrays: Arrays, matrix: Any, right: Any, low: bool) -> Any:
     xp = arrays.xp
     with np.errstate(all="ignore"), set_math_mode(TENSOR):
         single = xp.astype(matrix, xp.float32)
-        sizes = xp.abs(xp.tril(single) if low else xp.triu(single))
-        rows, columns = (xp.sum(sizes, axis=axis, dtype=xp.float64) for axis in (-1, -2))
-        bounds = _bounds(arrays, rows + columns - xp.linalg.diagonal(sizes))
+        bounds = _bounds(arrays, symv(xp.abs(single), _ones(xp, right)[..., 0], lower=low)[..., None])
         factor, info = lapack.potrf(single, low, False, True)
         if host_values(info).any():
             return None
@@ -124,12 +121,20 @@ def _residual(system: _Factored, right: Any, x: Any) -> Any:
     return system.multiply(x, alpha=-1, beta=1, out=arrays.xp.asarray(right, copy=True))
 
 
+def _ones(xp: Any, right: Any) -> Any:
+    """A column of ones in float32, of each matrix."""
+    return xp.astype(xp.ones_like(right[..., :1]), xp.float32)
+
+
 def _bounds(arrays: Arrays, sums: Any) -> Any:
-    """sqrt(n) eps times the norms of matrices whose rows have these sums of moduli; NaN of overflows."""
-    xp = arrays.xp
-    norms = xp.max(sums, axis=-1)
+    """sqrt(n) eps times the norms of matrices whose rows have these sums of moduli; NaN of overflows.
+
+    Sums in float32 may be off by n times its roundoff, so the norms are that much smaller.
+    """
+    xp, n = arrays.xp, sums.shape[-2]
+    norms = xp.astype(xp.max(sums, axis=-2, keepdims=True), xp.float64)
     norms = xp.where(xp.isfinite(norms), norms, xp.full_like(norms, float("nan")))
-    return (norms * (sqrt(sums.shape[-1]) * EPS))[..., None, None]
+    return norms * (sqrt(n) * EPS * (1 - n * 2.0**-24))
 
 
 def _refined(system: _Factored, right: Any) -> Any:
