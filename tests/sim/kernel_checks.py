@@ -342,6 +342,7 @@ def stacked_trmm(*arguments, stem="trmm_stack") -> Check:
     def run(module):
         launch_list.cache.clear()  # calls keep their kernels
         call_cache.clear()
+        kept_lists.forget()
         with pytest.MonkeyPatch.context() as patch:
             if stem == "trmm_stack":
                 patch.setattr(trmm_stack, "source", module.source)
