@@ -9,6 +9,7 @@ from fake_kernels import install, operand
 from qr_cases import SETS, check_factors, matrix_of, nearly_equal_columns, relative_residual
 from scipy.linalg.lapack import get_lapack_funcs
 
+from pyblasgpu.kernels.factor.qr.geqrf_small import GeqrfSmall
 from pyblasgpu.routines.lapack import cholesky_panel, gels, geqrf, lq, orgqr, ormqr
 from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import DTYPES, Side, Trans
@@ -179,6 +180,13 @@ def test_blocks_by_cholesky_factors(kernels, decide_by, monkeypatch, kind, lette
         atol = 10 * shape[-2] * np.finfo(a.dtype).eps
         np.testing.assert_allclose(qr[(1,) * (len(shape) - 2)], one, rtol=0, atol=atol * np.abs(one).max())
         np.testing.assert_allclose(tau[..., 0][(1,) * (len(shape) - 2)], beside, rtol=0, atol=atol)
+
+
+def test_panels_fit_into_the_shared_memory_of_a_block():
+    whole, small = GeqrfSmall("d").fitting(227 << 10), GeqrfSmall("d").fitting(99 << 10)
+    assert [each.COLS for each in map(whole.panel, (256, 257, 1024))] == [64, 32, 16]
+    assert whole.panel(1025) is None and small.panel(100) is None
+    assert small.whole(96) == whole.whole(96) and whole.whole(97) is None
 
 
 @pytest.mark.parametrize("columns", [40, 70])

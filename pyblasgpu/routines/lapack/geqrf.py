@@ -11,7 +11,6 @@ from __future__ import annotations
 from typing import Any
 
 from ...dispatch.algorithms import tiles_per_block
-from ...dispatch.choose import select
 from ...dispatch.operand_copies import ALIGNED
 from ...dispatch.overrides import get_override
 from ...gpu.device import current
@@ -110,7 +109,7 @@ def _emit_block(
     """Emit the factors of a block of columns, and V and T in `out` if it is not None; return these."""
     device = current(launches.device)
     config = leaf_config(launches, geqrf_panel.STEM, a.rows)
-    small = select(geqrf_small.STEM, launches.dtype, "", (a.rows, a.cols), device).config
+    small = leaf_config(launches, geqrf_small.STEM, a.rows)
     whole = small.whole(a.rows)
     if whole is not None:
         _emit_small(launches, whole, tau, a)

@@ -44,8 +44,8 @@ PARAMETERS = parameters(
 PANEL, SPREAD = range(2)  # of one block; of several
 WIDTH = 32  # columns of a panel
 HEAD = 8  # elements: two on the diagonal, and a reflector
-#: Rows of a lane, columns and warps of the Configs, by words of an element.
-PANELS = {1: ((8, 32, 8), (16, 32, 16), (24, 32, 16)), 2: ((8, 32, 8), (10, 32, 16)), 4: ((5, 32, 16),)}
+#: Rows of a lane, by words of an element. Panels of one block are those of `geqrf_small`, but narrower ones.
+LANE_ROWS = {1: 24, 2: 10, 4: 5}
 
 
 @dataclass(frozen=True)
@@ -111,15 +111,10 @@ class GeqrfPanel(BlockConfig):
 
     @property
     def variants(self) -> tuple[Self, ...]:
-        """Panels by rows, then the panel of several blocks."""
+        """The panel of several blocks, and of columns that are narrower that of one block before it."""
         if self.COLS < WIDTH:
             return tuple(replace(self, KIND=kind) for kind in (PANEL, SPREAD))
-        panels = PANELS[self.dtype_facts.itemsize // 4]
-        shapes = [(PANEL, *shape) for shape in panels]
-        return tuple(
-            replace(self, KIND=kind, ROWS=rows, COLS=cols, DIM=WARP * warps)
-            for kind, rows, cols, warps in (*shapes, (SPREAD, *panels[-1]))
-        )
+        return (replace(self, ROWS=LANE_ROWS[self.dtype_facts.itemsize // 4]),)
 
     def fitting(self, shared_per_block: int) -> Self:
         """The Config itself: all its variants fit into any device."""

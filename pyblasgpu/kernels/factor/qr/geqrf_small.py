@@ -67,12 +67,15 @@ class GeqrfSmall(BlockConfig):
         The most rows and columns. DIM / COLS threads have a column.
     IS_PANEL : bool
         Whether V is left as well, and perhaps T.
+    MOST_SHARED : int
+        Bytes of shared memory that `variants` have at most; 0 for any.
     """
 
     DIM: int = 32
     ROWS: int = 32
     COLS: int = 32
     IS_PANEL: bool = False
+    MOST_SHARED: int = 0
 
     STEM: ClassVar[str] = STEM
 
@@ -145,13 +148,18 @@ class GeqrfSmall(BlockConfig):
     def variants(self) -> tuple[Self, ...]:
         words = self.dtype_facts.itemsize // 4
         if self.COLS < WARP:
-            return (self,)
+            return (replace(self, MOST_SHARED=0),)
         squares = [(False, rows, rows, split) for rows, split in SQUARES[words]]
         shapes = squares + [(True, *shape) for shape in PANELS[words]]
-        return tuple(
-            replace(self, IS_PANEL=is_panel, ROWS=rows, COLS=cols, DIM=cols * split)
+        every = (
+            replace(self, IS_PANEL=is_panel, ROWS=rows, COLS=cols, DIM=cols * split, MOST_SHARED=0)
             for is_panel, rows, cols, split in shapes
         )
+        return tuple(each for each in every if not 0 < self.MOST_SHARED < each.shared_bytes)
+
+    def fitting(self, shared_per_block: int) -> Self:
+        """The Config for a device whose blocks have `shared_per_block` bytes of shared memory."""
+        return replace(self, MOST_SHARED=shared_per_block)
 
     def whole(self, rows: int) -> Self | None:
         """The Config for matrices of up to `rows` rows, if there is one."""
