@@ -311,9 +311,11 @@ def test_where_it_begins():
     with set_math_mode("tensor"):
         assert lookahead_width("potrf", D, 2048, policy) > 0 == lookahead_width("potrf", S, 2048, policy)
         for dtype, name in ((S, ""), (D, "_of_double")):
-            ((width, least),) = getattr(policy, "tensor_getrf_lookahead" + name).items()
-            assert lookahead_width("getrf", dtype, int(least), policy) == int(width)
-            assert lookahead_width("getrf", dtype, int(least) - 1, policy) == 0
+            before = 0
+            for width, least in getattr(policy, "tensor_getrf_lookahead" + name).items():
+                assert lookahead_width("getrf", dtype, int(least) - 1, policy) == before
+                before = lookahead_width("getrf", dtype, int(least), policy)
+                assert before == int(width)
     assert lookahead_width("potrf", S, 6144, policy) > lookahead_width("potrf", D, 6144, policy) == 0
     assert lookahead_width("potrf", D, 4096, policy) > lookahead_width("potrf", D, 2048, policy) > 0
 
