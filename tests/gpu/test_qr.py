@@ -10,7 +10,7 @@ from lapack_testers import PATHS, THRESHOLD, worst
 from lapack_testers import SHAPES as SHAPES_OF_TESTERS
 from qr_cases import SETS, check_factors, matrix_of, nearly_equal_columns, relative_residual
 
-from pyblasgpu import lapack, linalg
+from pyblasgpu import lapack, linalg, set_math_mode
 from pyblasgpu.types import DTYPES
 
 from .running import Placed
@@ -123,15 +123,27 @@ def test_residuals_of_tall_matrices(letter, columns, order):
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("shape", [(2000, 1100), (1100, 2000), (2, 1500, 1500)])
 @pytest.mark.parametrize("order", "CF")
-def test_lookahead(letter, shape, order):
+@pytest.mark.parametrize("mode", [None, "tensor"])
+def test_lookahead(letter, shape, order, mode):
     """Factors within the bounds, the same ones in each call."""
     a = matrix_of("random", letter, *shape)
     on_device = cupy.array(a, order=order)
-    first = factors(on_device)
-    check_factors(a, *first)
-    for _ in range(5):
-        for one, other in zip(factors(on_device), first, strict=True):
-            np.testing.assert_array_equal(one, other)
+    with set_math_mode(mode):
+        first = factors(on_device)
+        check_factors(a, *first)
+        for _ in range(5):
+            for one, other in zip(factors(on_device), first, strict=True):
+                np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape", [(40, 200, 70), (40, 500, 130), (40, 1000, 100), (40, 1500, 50)])
+@pytest.mark.parametrize("order", "CF")
+def test_stacks_by_panels(letter, shape, order):
+    """Panels of one block, of all widths, and of several; one of the matrices is singular."""
+    a = matrix_of("random", letter, *shape)
+    a[3, :, shape[-1] // 2] = 0
+    check_factors(a, *factors(cupy.array(a, order=order)))
 
 
 @pytest.mark.parametrize("letter", DTYPES)
