@@ -271,6 +271,26 @@ def stepper(config: Any) -> Callable:
                 tau[(place + col) * REALS + part] = h[TAU + part]
 
     @device_function
+    def from_both_sides(x, z, acc, v, h, sums, parts, warp, lane):
+        """Hᴴ D H, with products of columns of D before their factor in `sums`."""
+        rows_of(0, x, int32(OWN), acc, z)
+        over_warps(acc, parts, warp, lane)
+        if lane < WIDTH:
+            re, im = sums[lane * REALS], sums[lane * REALS + REALS - 1]
+            if COMPLEX:
+                acc[0] += h[FACTOR] * re - h[FACTOR + 1] * im
+                acc[1] += h[FACTOR] * im + h[FACTOR + 1] * re
+            else:
+                acc[0] += h[FACTOR] * re
+        size = v[0] * acc[0] + v[1] * acc[1] if COMPLEX else v[0] * acc[0]
+        size = total(size, lane, int32(WARP))
+        shift = h[TAU] * h[TAU] + h[TAU + 1] * h[TAU + 1] if COMPLEX else h[TAU] * h[TAU]
+        times(acc, h)
+        for part in range(REALS):
+            acc[part] -= real(0.5) * shift * size * v[part]
+        both(0, x, v, acc, z, warp, lane)
+
+    @device_function
     def step(x, y, z, acc, v, h, shared, band, vectors, tau, d, e, i, k, row, n, group, steps, is_wanted, t):
         warp, lane, is_first = int32(t >> 5), int32(t & 31), k == 0
         rows, column = int32(min(int32(WIDTH), n - row)), shared
@@ -314,22 +334,7 @@ def stepper(config: Any) -> Callable:
         store_b(0, x, band, b, rows, is_first, warp, lane)
         if lane % SPAN == 0 and lane >= WARP // 2:
             sums[warp * OWN * REALS + quotient(int32(lane - WARP // 2), int32(SPAN))] = y[0]
-        rows_of(0, x, int32(OWN), acc, z)
-        over_warps(acc, parts, warp, lane)
-        if lane < WIDTH:
-            re, im = sums[lane * REALS], sums[lane * REALS + REALS - 1]
-            if COMPLEX:
-                acc[0] += h[FACTOR] * re - h[FACTOR + 1] * im
-                acc[1] += h[FACTOR] * im + h[FACTOR + 1] * re
-            else:
-                acc[0] += h[FACTOR] * re
-        size = v[0] * acc[0] + v[1] * acc[1] if COMPLEX else v[0] * acc[0]
-        size = total(size, lane, int32(WARP))
-        shift = h[TAU] * h[TAU] + h[TAU + 1] * h[TAU + 1] if COMPLEX else h[TAU] * h[TAU]
-        times(acc, h)
-        for part in range(REALS):
-            acc[part] -= real(0.5) * shift * size * v[part]
-        both(0, x, v, acc, z, warp, lane)
+        from_both_sides(x, z, acc, v, h, sums, parts, warp, lane)
         store_d(0, x, band, at, rows, warp, lane)
 
         # (4) what is final, and what products need

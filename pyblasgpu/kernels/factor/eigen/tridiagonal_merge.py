@@ -237,6 +237,28 @@ def _build(config: TridiagonalMerge):
             first = int32(first + TEAMS * blocks)
 
     @device_function
+    def finish(
+        values, w, w_step, n, back, found, s, poles, weights, taus, origins, index, compact, ends, turns,
+        count, unit, m, size, options, block, blocks, lane, team, t,
+    ):  # fmt: skip
+        """Eigenvalues in ascending order, and vectors: those of the teams of this block."""
+        first = int32(0)
+        while first < size:
+            p = int32(first + team * blocks + block)
+            rows, p = size if p < size else int32(0), int32(min(p, size - 1))
+            rank, x = rank_one(found, p, size, lane, t), found[p]
+            if rows > 0 and lane == 0:
+                values[rank] = x
+                if options & IS_LAST and rank < n:
+                    w[rank * w_step] = x * back
+            if options & (WANTS_VECTORS | WANTS_ENDS):
+                write(
+                    s, poles, weights, taus, origins, index, compact, ends, turns, rank, count, unit, p, m,
+                    rows, size, options, lane, t,
+                )  # fmt: skip
+            first = int32(first + TEAMS * blocks)
+
+    @device_function
     def meet_blocks(flags, number, blocks, t):
         if IS_SPREAD:
             meet_all(flags, number, blocks, t)
@@ -290,24 +312,12 @@ def _build(config: TridiagonalMerge):
         evaluate(sorted_z, sorted_d, compact, poles, taus, origins, size, t)
 
         # (4) eigenvalues, and vectors
-        is_last = options & IS_LAST
-        back = scale[pair] if is_last else real(1)
+        back = scale[pair] if options & IS_LAST else real(1)
         unit = real(1) if back == back else back
-        first, wants = int32(0), options & (WANTS_VECTORS | WANTS_ENDS)
-        while first < size:
-            p = int32(first + team * blocks + block)
-            rows, p = size if p < size else int32(0), int32(min(p, size - 1))
-            rank, x = rank_one(sorted_z, p, size, lane, t), sorted_z[p]
-            if rows > 0 and lane == 0:
-                values[rank] = x
-                if is_last and rank < n:
-                    w[pair * stride_w + rank * w_step] = x * back
-            if wants:
-                write(
-                    s, poles, weights, taus, origins, index, compact, ends, turns, rank, count, unit, p, m,
-                    rows, size, options, lane, t,
-                )  # fmt: skip
-            first = int32(first + TEAMS * blocks)
+        finish(
+            values, offset(w, pair * stride_w), w_step, n, back, sorted_z, s, poles, weights, taus, origins,
+            index, compact, ends, turns, count, unit, m, size, options, block, blocks, lane, team, t,
+        )  # fmt: skip
         if IS_SPREAD:
             part(flags, blocks, t)
 
