@@ -130,11 +130,13 @@ def test_blocks_by_cholesky_factors(decide_by):
 
 @pytest.mark.parametrize("letter", "sz")
 def test_products_with_q(letter):
-    _, a, tau = factored(letter, "F", (25, 21), batch=1)
+    start, a, tau = factored(letter, "F", (25, 21), batch=1)
     m, dtype = 25, DTYPES[letter]
     q = np.eye(m, dtype=dtype.name)[None].copy()
     with small_panels(letter):
         run(ormqr, tau, a, q, side=Side.LEFT, trans=Trans.NO)
+    again = q[0, :, :21] @ np.triu(a[0, :21])
+    np.testing.assert_allclose(again, start[0], rtol=0, atol=200 * dtype.unit_roundoff)
     for side, trans in product("LR", "NC"):
         c = random(np.random.default_rng(3), letter, 1, *((m, 7) if side == "L" else (7, m)))
         given, c = c.copy(), c.copy()

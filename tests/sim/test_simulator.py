@@ -233,6 +233,22 @@ def test_a_copy_under_way_races_even_across_barriers():
         run(_staged(False, True), out, source, shared=16 * THREADS)
 
 
+def test_a_copy_of_what_another_thread_writes_is_a_race():
+    def kernel(source, at):
+        shared = cuda.shared.array(0, real)
+        if cuda.threadIdx.x == 0:
+            sim.copy_async(4)(shared, 0, source, 0, 4)
+            sim.commit_async()
+        else:
+            source[at] = real(1)
+        sim.wait_async(0)()
+
+    _, source = device([1, 2])
+    run(kernel, source, 1, threads=2, shared=4)
+    with pytest.raises(sim.SimulatorError, match="race in device memory: thread 1 writes element 0"):
+        run(kernel, source, 0, threads=2, shared=4)
+
+
 def test_a_copy_into_what_others_still_read_is_a_race():
     def kernel(source):
         shared = cuda.shared.array(0, real, alignment=16)
