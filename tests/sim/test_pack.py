@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
+from covering import pairs
 
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.errors import ConfigError
@@ -135,7 +134,7 @@ def test_extents(layout, extent, k):
 @pytest.mark.parametrize("dim_x, dim_y", [(8, 4), (3, 32), (16, 8)])
 def test_tiles_of_any_size(blk, depth, pad, dim_x, dim_y):
     """Tiles of the operand smaller and larger than those of a block of threads."""
-    for letter, layout, by_rows in product("sz", ("cbl", "rbl"), (False, True)):
+    for letter, layout, by_rows in pairs("sz", ("cbl", "rbl"), (False, True)):
         check(letter, Packing(layout, blk, depth, pad), 70, 19, by_rows=by_rows, dim_x=dim_x, dim_y=dim_y)
 
 

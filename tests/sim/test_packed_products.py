@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from covering import pairs
+from covering import of_precision, pairs
 
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.kernels.copy.packing import CBL, LAYOUTS, RBL, ROW, Packing
@@ -148,14 +148,19 @@ def test_rules(change, message):
 PACKINGS = list(itertools.product((ROW, CBL, RBL), repeat=2))
 
 
-@pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize(("a", "b"), PACKINGS)
-def test_every_packing_of_each_operand(letter, a, b):
+@pytest.mark.parametrize(
+    ("stem", "letter", "of_both"),
+    [
+        *(("gemm_simt", letter, of_both) for letter in DTYPES for of_both in of_precision(letter, PACKINGS)),
+        *(("gemm_mma", letter, of_both) for letter in "dz" for of_both in PACKINGS),
+    ],
+    ids=str,
+)
+def test_every_packing_of_each_operand(stem, letter, of_both):
     """Through shared memory by asynchronous copies and through registers, and past it."""
-    for family in ("gemm_simt", "gemm_mma")[: 2 if letter in "dz" else 1]:
-        tile = config(letter, family).packed_as(a, b)
-        assert [packing.layout for packing in tile.packings] == [LAYOUTS[a], LAYOUTS[b]]
-        product(tile)
+    tile = config(letter, stem).packed_as(*of_both)
+    assert [packing.layout for packing in tile.packings] == [LAYOUTS[each] for each in of_both]
+    product(tile)
 
 
 @pytest.mark.parametrize(

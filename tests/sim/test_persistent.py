@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from covering import pairs
 
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.kernels.common.options import options_of
@@ -64,9 +65,7 @@ def tile(letter="s", **changes):
     return test_gemm_simt.config(letter, persistent=True, **{"stages": 2, **changes})
 
 
-@pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("pipeline", PIPELINES)
+@pytest.mark.parametrize("letter, schedule, pipeline", pairs(DTYPES, SCHEDULES, PIPELINES))
 def test_every_dtype_and_pipeline(letter, schedule, pipeline):
     check(tile(letter, **pipeline), 35, 19, 26, schedule, blocks=4)
 
@@ -77,19 +76,15 @@ def test_c_is_read_group_by_group(letter, schedule):
     check(tile(letter, BLK_M=32, BLK_N=32), 70, 41, 11, schedule, blocks=3)
 
 
-@pytest.mark.parametrize("letter", "sc")
-@pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("trans_a, trans_b", test_gemm_simt.KEPT)
-def test_smem_tiles_as_they_lie(letter, schedule, trans_a, trans_b):
-    kept = test_gemm_simt.kept(letter, trans_a, trans_b, persistent=True, prefetch=True, stages=3)
+@pytest.mark.parametrize("letter, schedule, trans", pairs("sc", SCHEDULES, test_gemm_simt.KEPT), ids=str)
+def test_smem_tiles_as_they_lie(letter, schedule, trans):
+    kept = test_gemm_simt.kept(letter, *trans, persistent=True, prefetch=True, stages=3)
     check(kept, 70, 35, 44, schedule, blocks=4)
 
 
-@pytest.mark.parametrize("letter", "dz")
-@pytest.mark.parametrize("schedule", SCHEDULES)
-@pytest.mark.parametrize("trans_a, trans_b", test_gemm_simt.LAYOUTS)
-def test_on_tensor_cores(letter, schedule, trans_a, trans_b):
-    warps = test_gemm_mma.config(letter, trans_a, trans_b, persistent=True, prefetch=True, stages=3)
+@pytest.mark.parametrize("letter, schedule, trans", pairs("dz", SCHEDULES, test_gemm_simt.LAYOUTS), ids=str)
+def test_on_tensor_cores(letter, schedule, trans):
+    warps = test_gemm_mma.config(letter, *trans, persistent=True, prefetch=True, stages=3)
     check(warps, 70, 35, 43, schedule, blocks=4)
 
 

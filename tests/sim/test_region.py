@@ -22,8 +22,12 @@ REGIONS = [*product("sdcz", REAL), *product("cz", HERMITIAN)]
 ORDERS = (1, 8, 16, 17, 40)
 
 
-@pytest.mark.parametrize("letter, region", REGIONS)
-@pytest.mark.parametrize("beta", [0.0, -1.0])
+BETAS = (0.0, -1.0)
+
+
+@pytest.mark.parametrize(
+    "letter, region, beta", [*pairs("sd", REAL, BETAS), *pairs("cz", (*REAL, *HERMITIAN), BETAS)]
+)
 def test_triangles_of_small_tiles(letter, region, beta):
     for order in ORDERS:
         test_gemm_simt.check(
@@ -60,7 +64,11 @@ def test_triangles_of_sums(letter, region):
 
 @pytest.mark.parametrize(
     "of, schedule, shape",
-    pairs(REGIONS, test_persistent.SCHEDULES, [(40, 4, 1, -1.0), (17, 7, 3, 0.0), (49, 5, 1, 0.0)]),
+    pairs(
+        [*zip("sd", REAL), *zip("cz", REAL), *zip("cz", HERMITIAN)],
+        test_persistent.SCHEDULES,
+        [(40, 4, 1, -1.0), (17, 7, 3, 0.0), (49, 5, 1, 0.0)],
+    ),
 )
 def test_persistent_blocks_walk_over_a_triangle(of, schedule, shape):
     (letter, region), (order, blocks, batch, beta) = of, shape
