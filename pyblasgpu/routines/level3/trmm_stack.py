@@ -56,14 +56,19 @@ class StackedTrmm(NamedTuple):
 def plan(
     launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo, out: Operand | None = None
 ) -> StackedTrmm | None:
-    """Return the kernel's plan for these stacks; None where `fused_operands` has none."""
+    """Return the kernel's plan for these stacks; None where `fused_operands` has none, or the
+    device has too little shared memory.
+    """
     operands = fused_operands(t, b, side, uplo, out, stacked=True)
     if operands is None or not is_readable(t):
         return None
     device = current(launches.device)
     choice = select(STEM, launches.dtype, "", (t.rows,), device)
     config = choice.config if choice.origin == OVERRIDE else choice.config.on(device)
-    return StackedTrmm(operands, replace(choice, config=replace(config, on_left=operands.of_a)))
+    config = replace(config, on_left=operands.of_a)
+    if source(config).shared_bytes > device.shared_per_block:
+        return None
+    return StackedTrmm(operands, replace(choice, config=config))
 
 
 def emit(launches: LaunchList, stacked: StackedTrmm, diag: Diag) -> None:
