@@ -1,4 +1,4 @@
-"""Shortcuts through the compiler of numba-cuda: the same PTX in about half the time.
+"""Shortcuts through the compiler of numba-cuda: the same PTX in less than half the time.
 
 A kernel is made of a hundred small functions. Most of the time of each goes into what our kernels do not
 need: passes for closures, arrays and literals, live variables before every pass, and registries that are
@@ -9,7 +9,6 @@ and that of later devices alone: `range_next`.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module, metadata
@@ -28,8 +27,7 @@ def _module(name: str) -> Any:
 
 
 try:  # modules that another release may lack
-    codegen, compiler, lowering = _module("codegen"), _module("compiler"), _module("lowering")
-    analysis, ir, machinery = _module("core.analysis"), _module("core.ir"), _module("core.compiler_machinery")
+    codegen, compiler, machinery = _module("codegen"), _module("compiler"), _module("core.compiler_machinery")
     postproc, targetconfig = _module("core.postproc"), _module("core.targetconfig")
     typed_passes, untyped_passes = _module("core.typed_passes"), _module("core.untyped_passes")
     npydecl, templates = _module("typing.npydecl"), _module("typing.templates")
@@ -52,8 +50,10 @@ def shortened() -> Iterator[None]:
         yield
         return
     with compiler_lock:
+        from .numba_lowering import lowering_shortcuts  # it imports what another release may lack
+
         cuda_target.target_context.refresh()
-        shortcuts = list(_shortcuts())
+        shortcuts = [*_shortcuts(), *lowering_shortcuts()]
         before = [(owner, name, vars(owner)[name]) for owner, name, _ in shortcuts]
         try:
             for owner, name, replacement in shortcuts:
@@ -75,7 +75,8 @@ def _shortcuts() -> Iterator[tuple[Any, str, Any]]:
     refresh_typing = _incremental(typing)
     yield _owner(typing, "refresh"), "refresh", refresh_typing
     yield _owner(target, "refresh"), "refresh", _both(_incremental(target), refresh_typing)
-    yield lowering.Lower, "_find_singly_assigned_variable", _find_singly_assigned
+    resolve = "resolve_function_type"
+    yield _owner(typing, resolve), resolve, _remembering(vars(_owner(typing, resolve))[resolve])
     yield postproc.PostProcessor, "run", _without_liveness(vars(postproc.PostProcessor)["run"])
     yield codegen.CUDACodeLibrary, "modules", property(_distinct_modules)
     yield codegen.nvvm, "compile_ir", counting_without_branch(codegen.nvvm.compile_ir)
@@ -131,8 +132,12 @@ def _run_pass(manager, _, one, state) -> None:
 
 def _same_config(original: Callable) -> Callable:
     def same(one, other):
-        alike = type(one) is type(other) and one._values == other._values
-        return alike or original(one, other)
+        if type(one) is not type(other):
+            return original(one, other)
+        mine, theirs = one._values, other._values
+        return mine == theirs or all(
+            getattr(one, k) == getattr(other, k) for k in mine.keys() | theirs.keys()
+        )
 
     return same
 
@@ -166,22 +171,19 @@ def _both(refresh_target: Callable, refresh_typing: Callable) -> Callable:
     return refresh
 
 
-def _find_singly_assigned(lower) -> None:
-    """Find the variables as `Lower` does, in one walk through the blocks instead of one for each variable."""
-    use_defs = analysis.compute_use_defs(lower.func_ir.blocks)
-    in_blocks = Counter(name for names in use_defs.defmap.values() for name in names)
-    used_elsewhere = {name for names in use_defs.usemap.values() for name in names}
-    assignments = Counter(
-        statement.target.name
-        for block in lower.blocks.values()
-        for statement in block.body
-        if isinstance(statement, ir.assign_types)
-    )
-    excluded = used_elsewhere | set(analysis.must_use_alloca(lower.func_ir.blocks))
-    lower._singly_assigned_vars = {
-        name for name, count in in_blocks.items() if count == assignments[name] == 1 and name not in excluded
-    }
-    lower._blk_local_varmap = {}
+def _remembering(original: Callable) -> Callable:
+    signatures: dict[tuple, Any] = {}
+
+    def resolve_function_type(context, function, arguments, keywords):
+        """An operator and types that the kernel had before: the signature that they had then."""
+        if keywords or getattr(function, "__module__", "") != "_operator":
+            return original(context, function, arguments, keywords)
+        known = function, tuple(arguments)
+        if known not in signatures:
+            signatures[known] = original(context, function, arguments, keywords)
+        return signatures[known]
+
+    return resolve_function_type
 
 
 def _without_liveness(original: Callable) -> Callable:
