@@ -14,7 +14,9 @@ from pyblasgpu.gpu.build import translate
 if backend.why_unavailable() or backend.SIMULATED:
     pytest.skip("made for the compiler", allow_module_level=True)
 
-from pyblasgpu.gpu.intrinsics import numba_shortcuts
+from numba.cuda import codegen
+
+from pyblasgpu.gpu.intrinsics import device_functions, numba_lowering, numba_shortcuts
 
 CC = (9, 0)
 
@@ -29,8 +31,14 @@ def replaced() -> list:
     """What stands now where a shortcut may."""
     from numba.cuda import compiler
     from numba.cuda.core import postproc, targetconfig
+    from numba.cuda.np import arrayobj
 
-    return [compiler.CUDACompiler, postproc.PostProcessor.run, targetconfig.TargetConfig.__eq__]
+    return [
+        compiler.CUDACompiler,
+        postproc.PostProcessor.run,
+        targetconfig.TargetConfig.__eq__,
+        arrayobj.make_array,
+    ]
 
 
 def test_the_release_is_the_one_that_they_know():
@@ -39,13 +47,39 @@ def test_the_release_is_the_one_that_they_know():
 
 @pytest.mark.parametrize(
     ("stem", "letter"),
-    [("symmetrize", "z"), ("copy_scaled", "c"), ("pack", "s"), ("split_k_reduce", "d"), ("trmm_leaf", "d")],
+    [
+        ("symmetrize", "z"),
+        ("copy_scaled", "c"),
+        ("pack", "s"),
+        ("split_k_reduce", "d"),
+        ("trmm_leaf", "d"),
+        ("trsm_small", "c"),
+    ],
 )
 def test_the_ptx_is_the_same(monkeypatch, stem, letter):
     source = chosen_kernels.smallest(stem, letter)
     short = ptx_of(source)
     monkeypatch.setattr(numba_shortcuts, "KNOWN_RELEASE", "another")
+    device_functions._shared.cache_clear()  # they hold what they were lowered to
     assert ptx_of(source) == short
+
+
+def test_nvvm_reads_less(monkeypatch):
+    """Elements of arrays and variables of blocks in a row take no slots on the stack."""
+    slots, nvvm = [], codegen.nvvm
+    compile_ir = nvvm.compile_ir
+
+    def counted(modules, **options):
+        slots.append(sum(module.count(" = alloca ") for module in modules))
+        return compile_ir(modules, **options)
+
+    monkeypatch.setattr(nvvm, "compile_ir", counted)
+    source = chosen_kernels.smallest("trsm_small", "c")
+    ptx_of(source)
+    monkeypatch.setattr(numba_lowering, "lowering_shortcuts", lambda: iter(()))
+    device_functions._shared.cache_clear()  # they hold what they were lowered to
+    ptx_of(source)
+    assert slots[0] < 0.6 * slots[1]
 
 
 def test_nothing_stays_replaced(monkeypatch):

@@ -2,7 +2,7 @@
 
 NVVM inlines a kernel's functions a thousand times before it simplifies them, so each instruction of a small
 function counts. Numba keeps a copy of an array's structure in memory for each element that is read, a branch
-for each division by a constant, and a stack slot for each variable that two blocks know.
+for zero in each division by a constant, and a stack slot for each variable that blocks in a row share.
 """
 
 from __future__ import annotations
@@ -116,30 +116,23 @@ def _status(_: Any, builder: Any, code: Any) -> Any:
 
 
 def _find_singly_assigned(lower: Any) -> None:
-    """Find the variables that need no stack slot: assigned once, and wherever they are read, before it.
+    """Find the variables as `Lower` does, in one walk through the blocks instead of one for each variable.
 
-    `Lower` takes those of one block alone, and walks through the blocks once for each.
+    To take those of several blocks too gives other machine code.
     """
-    blocks = lower.blocks
-    known = analysis.compute_use_defs(blocks)
+    use_defs = analysis.compute_use_defs(lower.func_ir.blocks)
+    in_blocks = Counter(name for names in use_defs.defmap.values() for name in names)
+    used_elsewhere = {name for names in use_defs.usemap.values() for name in names}
     assignments = Counter(
         statement.target.name
-        for block in blocks.values()
+        for block in lower.blocks.values()
         for statement in block.body
         if isinstance(statement, ir.assign_types)
     )
-    made_in = {name: label for label, names in known.defmap.items() for name in names}
-    left = {name for name, count in assignments.items() if count == 1 and name in made_in}
-    left -= set(analysis.must_use_alloca(blocks))
-    if any(known.usemap.values()):
-        before = analysis.compute_cfg_from_blocks(blocks).dominators()
-        place = {label: number for number, label in enumerate(blocks)}
-        for label, names in known.usemap.items():
-            for name in left & names:
-                made = made_in[name]
-                if made == label or made not in before[label] or place[made] > place[label]:
-                    left.remove(name)
-    lower._singly_assigned_vars = left
+    excluded = used_elsewhere | set(analysis.must_use_alloca(lower.func_ir.blocks))
+    lower._singly_assigned_vars = {
+        name for name, count in in_blocks.items() if count == assignments[name] == 1 and name not in excluded
+    }
     lower._blk_local_varmap = {}
 
 
