@@ -9,7 +9,7 @@ from typing import Any
 from numba.cuda.compiler import compile_cuda
 from numba.cuda.extending import intrinsic
 
-__all__ = ["called", "inlined"]
+__all__ = ["called", "inlined", "shared"]
 
 _MAX_SHARED = 4096  # functions
 _ANY = (8, 0)  # a compute capability, which Numba requires; nothing here depends on it
@@ -32,7 +32,7 @@ def called(function):
 
 
 def _part(function, forceinline: bool):
-    return _shared(_Same(function), forceinline)
+    return shared(_Same(function), forceinline)
 
 
 class _Same:
@@ -57,7 +57,8 @@ class _Same:
 
 
 @lru_cache(_MAX_SHARED)
-def _shared(same: _Same, forceinline: bool):
+def shared(same: _Same, forceinline: bool):
+    """Make the intrinsic of a function, one for all that are equal."""
     function = same.function
     names = ", ".join(inspect.signature(function).parameters)
     scope = {"emit": _emit_call(function, forceinline), "intrinsic": intrinsic}

@@ -104,7 +104,7 @@ def _without_zero(original: Callable) -> Callable:
 
 
 def _status(_: Any, builder: Any, code: Any) -> Any:
-    """What a call returned: without the kinds of errors, which only a host reads."""
+    """Return the status of a call without the kinds of errors, which only a host reads."""
     is_value = builder.icmp_signed("==", code, callconv.RETCODE_OK)
     is_none = builder.icmp_signed("==", code, callconv.RETCODE_NONE)
     is_ok = builder.or_(is_value, is_none)
