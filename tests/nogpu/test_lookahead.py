@@ -102,6 +102,37 @@ def test_qr_factors(kernels, letter, m, n, order):
     np.testing.assert_allclose(tau[:, 0], factors, atol=atol)
 
 
+@pytest.mark.parametrize(
+    "letter, mode, shape, lanes_used",
+    [
+        ("s", "tensor", (1000, 900), {CALL, BESIDE}),
+        ("c", "tensor", (900, 1000), {CALL, BESIDE}),
+        ("s", None, (1000, 900), {CALL}),
+        ("d", None, (1000, 900), {CALL}),
+        ("d", "tensor", (1000, 900), {CALL}),  # no product of residues
+        ("s", "tensor", (1000, 800), {CALL}),  # too few blocks
+    ],
+)
+def test_qr_factors_look_ahead_on_tensor_cores(kernels, letter, mode, shape, lanes_used):
+    a = random(letter, *shape)
+    with set_math_mode(mode):
+        problem = Problem(geqrf, a)
+        tau, got = problem.run()
+    assert {entry.lane for entry in problem.launches.entries} == lanes_used
+    expected, factors, _, _ = getattr(scipys, f"{letter}geqrf")(a)
+    atol = 4e-3 if letter in "sc" else 1e-11
+    np.testing.assert_allclose(got, expected, atol=atol)
+    np.testing.assert_allclose(tau[:, 0], factors, atol=atol)
+
+
+def test_qr_factors_look_ahead_where_there_are_such_tensor_cores(kernels, monkeypatch):
+    """The mode changes no product of other devices."""
+    monkeypatch.setattr(geqrf, "runs", lambda stem, device: False)
+    with set_math_mode("tensor"):
+        problem = Problem(geqrf, random("s", 1000, 900))
+    assert {entry.lane for entry in problem.launches.entries} == {CALL}
+
+
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("n", [300])
 def test_cholesky_factors(kernels, letter, n):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.linalg import lapack
 
-from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.dispatch.overrides import override, set_math_mode
 from pyblasgpu.gpu.simulator import intrinsics as simulator
 from pyblasgpu.kernels.factor.cholesky.potrf_leaf import PotrfLeaf
 from pyblasgpu.kernels.factor.qr.geqp3 import Geqp3
@@ -19,7 +19,7 @@ from pyblasgpu.kernels.factor.qr.geqrf_tall import GeqrfTall
 from pyblasgpu.kernels.factor.qr.larft_leaf import LarftLeaf
 from pyblasgpu.kernels.factor.qr.orhr_leaf import OrhrLeaf
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines.lapack import gels, geqrf, lq, orgqr, ormqr
+from pyblasgpu.routines.lapack import cholesky_panel, gels, geqrf, lq, orgqr, ormqr
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES, Side, Trans
 
@@ -109,6 +109,24 @@ def test_factors_and_q(letter, order, shape):
         )
         again = q[:, :, :k] @ np.triu(a[:, :k])
         np.testing.assert_allclose(again, start, rtol=0, atol=200 * dtype.unit_roundoff)
+
+
+@pytest.mark.parametrize("mode", [None, "tensor"])
+def test_lookahead(monkeypatch, mode):
+    """In the mode alone; the simulated device, of few multiprocessors, counts as a large one."""
+    ahead, emit_lookahead = [], geqrf.emit_lookahead
+
+    def spy(*given):
+        ahead.append(given)
+        emit_lookahead(*given)
+
+    monkeypatch.setattr(geqrf, "AHEAD", 3)
+    monkeypatch.setattr(geqrf, "runs", lambda stem, device: True)
+    monkeypatch.setattr(geqrf, "emit_lookahead", spy)
+    monkeypatch.setattr(cholesky_panel, "BLOCKS", 0)
+    with set_math_mode(mode):
+        factored("s", "F", (37, 35), batch=1)
+    assert len(ahead) == (mode is not None)
 
 
 def test_blocks_by_cholesky_factors(decide_by):

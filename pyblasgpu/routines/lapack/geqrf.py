@@ -3,7 +3,7 @@
 Blocks of columns go one after the other, and each takes its part off all columns right of it (a block
 reflector: products). So do the panels of a block, each of one launch. Small matrices are one launch. Where
 the rows are too many for that, the recursion halves the columns of a block (Elmroth and Gustavson, 2000).
-With few large matrices a block is factored while the one before it still updates (`lookahead`).
+Where products run on tensor cores, a block is factored while the one before it still updates (`lookahead`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...dispatch.algorithms import tiles_per_block
+from ...dispatch.leaf import runs
 from ...dispatch.operand_copies import ALIGNED
-from ...dispatch.overrides import get_override
+from ...dispatch.overrides import get_override, splits_singles
 from ...gpu.device import current
 from ...kernels.factor.qr import geqrf_panel, geqrf_small
 from ...operands import Operand
@@ -32,6 +33,7 @@ from .lookahead import emit_lookahead
 
 __all__ = ["emit", "emit_panel", "launch_list"]
 
+FP16 = "gemm_wgmma"
 AHEAD = 8  # blocks of columns with lookahead, at least; with fewer, waits take what is gained
 
 
@@ -96,11 +98,15 @@ def _emit_blocks(
 
 
 def _looks_ahead(launches: LaunchList, a: Operand, blocks: int) -> bool:
-    """Whether panels of the matrices leave most of the device idle, and there are enough blocks."""
+    """Whether updates run on tensor cores, panels leave most of the device idle, and there are enough blocks.
+
+    Updates by FMAs and panels, which are mostly products too, compete for the same multiprocessors.
+    """
     requested = get_override("lookahead")
     if requested is not None:
         return requested > 0 and blocks > 2
-    return blocks >= AHEAD and cholesky_panel.leaves_idle(launches, a)
+    is_on_tensor_cores = splits_singles(a.dtype) and runs(FP16, current(launches.device))
+    return is_on_tensor_cores and blocks >= AHEAD and cholesky_panel.leaves_idle(launches, a)
 
 
 def _emit_block(
