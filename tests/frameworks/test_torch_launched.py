@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import cuda_tensors
+import fake_device
+import fake_libraries
+import numpy as np
 import pytest
 import torch
 from torch.autograd import gradcheck, gradgradcheck
@@ -13,6 +16,7 @@ from walk import walk
 
 import pyblasgpu.torch as ours
 from pyblasgpu import lapack
+from pyblasgpu.frontend.arrays import keep_alive, libraries
 from pyblasgpu.routines.lapack import reverse_potrf
 from pyblasgpu.torch import cholesky_rows, lu_rows, operators, product_rows
 
@@ -208,6 +212,24 @@ def test_modes_and_tangents_see_operators(lists, monkeypatch):
     torch.testing.assert_close(tangent, 2 * a)
     torch.testing.assert_close(torch.vmap(product)(a.expand(2, 3, 3))[1], a @ a)
     assert "pyblasgpu.gemm" in make_fx(product)(a).code
+
+
+def test_pivots_of_another_library(monkeypatch):
+    """Tensors with pivots of CuPy's, and the other way round, as often as the call is repeated."""
+    a, b = random(torch.float64, 3, 3), random(torch.float64, 3, 2)
+    (lu, piv), expected = torch.linalg.lu_factor(a), torch.linalg.solve(a, b).numpy()
+    piv -= 1
+    cuda_tensors.install(monkeypatch)
+    events = fake_libraries.install(monkeypatch)
+    on_cupy = [fake_device.Array(each.numpy()) for each in (lu, piv, b)]
+    for _ in range(3):
+        x, _ = lapack.dgetrs(lu, on_cupy[1], b)
+        np.testing.assert_allclose(x.numpy(), expected)
+        x, _ = lapack.dgetrs(on_cupy[0], piv, on_cupy[2])
+        np.testing.assert_allclose(x.host, expected)
+    assert events.held_back == [(7, 0), (0, 7)] * 3  # CuPy's stream, and PyTorch's
+    keep_alive.release()
+    libraries.module.cache_clear()
 
 
 class Names(TorchDispatchMode):

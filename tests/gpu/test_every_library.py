@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from library_cases import CASES, MORE_CASES, NumPy, evaluated, fetched
+from library_cases import CASES, MORE_CASES, NumPy, Routines, evaluated, fetched, values
 
-from pyblasgpu import lapack
+from pyblasgpu import lapack, linalg
 from pyblasgpu.types import DTYPES
 
 from .running import CuPy, Numba, Torch
@@ -65,3 +65,27 @@ def test_info_of_a_stack_is_a_dense_array(library, n):
                 np.testing.assert_array_equal(library.get(info), [0, n, 0], err_msg=f"{letter} {name}")
             one = getattr(lapack, name)(library.put(array[1]))[-1]
             assert tuple(one.shape) == () and int(library.get(one)) == n
+
+
+@pytest.mark.parametrize("of", [CuPy, Torch, Numba, NumPy], ids=lambda library: library.__name__)
+@pytest.mark.parametrize("library", [CuPy, Torch, Numba], ids=lambda library: library.__name__)
+@pytest.mark.parametrize("letter", "dz")
+def test_pivots_of_any_library(letter, library, of):
+    """As often as the call is repeated."""
+    found = values(DTYPES[letter])
+    g, p, c = found["g"], found["p"], found["c"]
+    named = Routines(lapack, letter)
+    lu, piv, _ = named.getrf(g)
+    ldu, ipiv, _ = named.sytrf(p, 1)
+    factors, others, right = (library.put(np.asfortranarray(each)) for each in (lu, ldu, c))
+    for _ in range(3):
+        for x in (
+            named.getrs(factors, of.put(piv), right)[0],
+            linalg.lu_solve((factors, of.put(piv)), right),
+        ):
+            np.testing.assert_allclose(g @ library.get(x), c, 1e-10, 1e-10)
+        inverse = library.get(named.getri(factors, of.put(piv))[0])
+        np.testing.assert_allclose(g @ inverse, np.eye(len(g)), 1e-10, 1e-10)
+        x, _ = named.sytrs(others, of.put(ipiv), right, 1)
+        expected, _ = named.sytrs(ldu, ipiv, c, 1)
+        np.testing.assert_allclose(library.get(x), expected, 1e-9, 1e-9)

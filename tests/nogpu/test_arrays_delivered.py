@@ -135,6 +135,38 @@ def test_what_routines_of_linalg_leave_besides(events):
     np.testing.assert_array_equal(found[4], np.array(0, np.int32), strict=True)
 
 
+@pytest.mark.parametrize("put", [fake_device.Array, DeviceArray], ids=["CuPy", "protocol"])
+@pytest.mark.parametrize(
+    "of",
+    [fake_device.Array, DeviceArray, InterfaceArray, np.asarray],
+    ids=["CuPy", "DLPack", "CUDA", "NumPy"],
+)
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_pivots_of_any_library(events, put, of, dtype):
+    """Read where they are, on the streams of both libraries, as often as the call is repeated."""
+    definite = A @ A.T
+    lu, piv, _ = scipy.linalg.lapack.dgetrf(A)
+    ldu, ipiv, _ = scipy.linalg.lapack.dsytrf(definite, 1)
+    for _ in range(3):
+        pivots = of(piv.astype(dtype))
+        swaps = of(ipiv.astype(dtype))
+        solutions = lapack.dgetrs(put(lu), pivots, put(B))[0], linalg.lu_solve((put(lu), pivots), put(B))
+        for x in solutions:
+            np.testing.assert_allclose(A @ x.host, B, atol=1e-12)
+        np.testing.assert_allclose(A @ lapack.dgetri(put(lu), pivots)[0].host, np.eye(3), atol=1e-12)
+        x = lapack.dsytrs(put(ldu), swaps, put(B), 1)[0]
+        np.testing.assert_allclose(definite @ x.host, B, atol=1e-9)
+        inverse = np.tril(lapack.dsytri(put(ldu), swaps, 1)[0].host)
+        np.testing.assert_allclose(inverse, np.tril(np.linalg.inv(definite)), atol=1e-9)
+        moved = lapack.dlaswp(put(B), pivots).host
+        np.testing.assert_array_equal(moved, scipy.linalg.lapack.dlaswp(B, piv))
+    kept = [getattr(each, "exporting_obj", each) for owners in keep_alive.held() for each in owners]
+    if of is not np.asarray and of is not put:
+        assert any(each is pivots for each in kept)  # whose library may use the memory again
+    if (put, of) == (DeviceArray, fake_device.Array):
+        assert (7, 0) in events.held_back  # CuPy computes on another stream
+
+
 LEAVES = {
     "potrf": 2, "trtri": 2, "potri": 2, "getrf": 3, "sytrf": 3, "geqrf": 2, "gelqf": 2, "geqp3": 3,
     "syevd": 3,

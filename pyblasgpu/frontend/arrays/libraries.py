@@ -66,6 +66,8 @@ class Library:
         Whether its arrays are in host memory.
     counts_writes : bool
         Whether its arrays on devices count how often they were written; see `written`.
+    orders_streams : bool
+        Whether `layout` lets its stream wait for what the library computes, wherever that is.
     strides_in_bytes : bool
         Whether strides that `read` returns are in bytes, else in elements.
     """
@@ -73,6 +75,7 @@ class Library:
     name = "NumPy"
     host = True
     counts_writes = False
+    orders_streams = False
     strides_in_bytes = False
 
     def locate(self, array: Any) -> Library:

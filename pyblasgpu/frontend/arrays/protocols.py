@@ -30,6 +30,7 @@ _ALIGNMENT = 64  # bytes: from less aligned memory JAX copies
 class _Numba(Library):
     name = "Numba"
     host = False
+    orders_streams = True
 
     def locate(self, array: Any) -> Library:
         if not hasattr(array, "__cuda_array_interface__"):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...types import INT32
+from ..arrays.any_array import quick_library
 from ..arrays.layouts import Layout, strides_by_rows
 from ..arrays.libraries import integers_of_library
 from ..arrays.streams import contexts
@@ -186,9 +187,15 @@ class FactorCall(Call):
             step = Step(kept, addresses, (whole, self.result))
         if recorded is not None:
             recorded.append(step)
-        owners = [layout.owner for layout in input_integers if layout.owner is not None]
-        self.library.hold(owners, stream)
+        self._hold([layout.owner for layout in input_integers if layout.owner is not None])
         return self.left(numbers)
+
+    def _hold(self, integers: list[Any]) -> None:
+        """Keep integers alive that are read: another library would use their memory again too soon."""
+        hold, library = self.library.hold, self.library
+        if any(quick_library(getattr(each, "exporting_obj", each)) is not library for each in integers):
+            hold = import_module("..arrays.keep_alive", __package__).hold
+        hold(integers, self.stream)
 
     @on_device
     def integers_on_device(self, array: np.ndarray) -> Layout:

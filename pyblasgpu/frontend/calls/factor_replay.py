@@ -185,13 +185,18 @@ def keep_factor(
     new_shape = (*batch_shape, cols, rows) if swapped else out.shape
     facts = [*description[0]]
     for layout in input_integers:
-        integers = library.read((layout.owner,))
+        integers = _read_integers(library, layout.owner)
         if integers is None:
             return None
         facts += integers[0]
     kept = KeptFactor(call, plan, copies, NewOutput(new_shape, out.dtype, swapped))
     keep((key, not copies, *facts), kept)
     return kept
+
+
+def _read_integers(library: Library, integers: Any) -> tuple[list[tuple[Any, ...]], list[int]] | None:
+    """`Library.read` of integers; None where they are of another library, or a protocol's view of them."""
+    return library.read((integers,)) if quick_library(integers) is library else None
 
 
 def integers_layout(library: Library, integers: Any, stream: int | None = None) -> Layout | None:
@@ -220,7 +225,7 @@ def replay_factor(
     facts, pointers = description
     given: list[int] = []
     for each in input_integers:
-        integers = library.read((each,)) if quick_library(each) is library else None
+        integers = _read_integers(library, each)
         if integers is None:
             return None
         facts += integers[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy as np
 from ...arguments import array_of_numbers
 from ..arrays.any_array import dtype_name, host_array, library_of, numpy_dtype
 from ..arrays.layouts import Layout, broadcasts_to
+from ..arrays.libraries import Library
+from ..arrays.streams import contexts
 from .factor_call import FactorCall
 from .factor_replay import integers_layout
 
@@ -34,6 +37,7 @@ def checked_pivots(call: FactorCall, piv: Any, rows: int, argument: str = "piv")
         pivots = array if call.library.host else call.integers_on_device(array)
     else:
         pivots = _on_this_device(call, _layout(call, piv, argument), argument)
+        _follow(call, library_of(piv))
     if not broadcasts_to(tuple(pivots.shape[:-2]), tuple(call.out.shape[:-2])):
         shape, others = tuple(pivots.shape[:-1]), tuple(call.out.shape)
         raise ValueError(
@@ -83,3 +87,14 @@ def _on_this_device(call: FactorCall, layout: Layout, argument: str) -> Layout:
         here, there = call.out.device, layout.device
         raise ValueError(f"{call.name}: {argument} is on device {there}, and the arrays on device {here}")
     return layout
+
+
+def _follow(call: FactorCall, library: Library) -> None:
+    """Let the call's stream wait for what another library computes on its current one."""
+    device = call.out.device
+    if library is call.library or library.orders_streams:
+        return
+    if (stream := library.current_stream(device)) == call.stream:
+        return
+    with contexts().current_context(device):
+        import_module("...gpu.events", __package__).record(stream).hold_back(call.stream)
