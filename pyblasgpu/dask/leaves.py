@@ -12,6 +12,7 @@ from numpy.linalg import LinAlgError
 
 import pyblasgpu
 
+from ..api.linalg.checks import host_values
 from ..tasks import TileLeaf
 from .card_streams import on_current_card, own_stream
 from .declared import Declared
@@ -149,7 +150,7 @@ def run_call(call: LeafCall, reads: list[Any], out: Any) -> Any:
         out[...] = factor
     elif routine == "getrf":
         out[...], pivots, _ = pyblasgpu.lapack.getrf(out, overwrite_a=1)
-        return np.asarray(pivots)
+        return host_values(pivots)
     elif routine == "laswp":
         out[...] = pyblasgpu.lapack.laswp(out, reads[0], overwrite_a=1)
     else:

@@ -271,4 +271,4 @@ def test_streams_side_by_side():
     cupy.cuda.Device().synchronize()
     for number, (lu, piv, _) in enumerate(actual):
         expected = alone[number % 8]
-        assert (lu == expected[0]).all() and np.array_equal(cupy.asnumpy(piv), np.asarray(expected[1]))
+        assert (lu == expected[0]).all() and np.array_equal(cupy.asnumpy(piv), cupy.asnumpy(expected[1]))

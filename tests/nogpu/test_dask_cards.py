@@ -6,6 +6,7 @@ import sys
 import threading
 from types import SimpleNamespace
 
+import fake_device
 import numpy as np
 import pytest
 
@@ -190,6 +191,14 @@ def test_a_task_that_fails_leaves_nothing_under_way(cupy, monkeypatch):
     with pytest.raises(ArithmeticError):
         task(leaves.Zeros(SHAPE, "cupy", DTYPE), [])
     assert cupy.log[-1] == ("done", 2, "own") and not cupy.streams
+
+
+def test_pivots_of_a_card_come_to_the_host(fake):
+    a = fake_device.Array(np.array([[1.0, 3.0], [2.0, 4.0]]))
+    leaf = SimpleNamespace(routine="getrf", keywords={})
+    pivots = leaves.run_call(SimpleNamespace(leaf=leaf, first=0), [], a)
+    np.testing.assert_array_equal(pivots, np.array([1, 1], np.int32), strict=True)
+    np.testing.assert_array_equal(a.host, [[2, 4], [0.5, 1]])
 
 
 def test_a_thread_has_one_stream_on_a_card(cupy):
