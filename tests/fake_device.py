@@ -102,6 +102,10 @@ class Array:
     def view(self, dtype):
         return Array(self.host.view(dtype), self.device_id)
 
+    def __array__(self, *_, **__):
+        """Refuse, as CuPy does: `get` makes NumPy's arrays."""
+        raise TypeError("Implicit conversion to a NumPy array is not allowed.")
+
     def __dlpack__(self, *, stream=None, **options):
         """What CuPy exports; `stream` is to wait for CuPy's current one."""
         cupy.exports.append((cupy.current[-1], stream))

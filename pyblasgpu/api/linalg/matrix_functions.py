@@ -89,11 +89,8 @@ def expm(A: Array) -> Array:
     array([[1., 1.],
            [0., 1.]])
     """
-    if (
-        np.ndim(A) < 2
-        and np.size(A) == 1
-        and isinstance(A, (np.ndarray, np.generic, list, int, float, complex))
-    ):
+    on_host = isinstance(A, (np.ndarray, np.generic, list, int, float, complex))
+    if on_host and np.ndim(A) < 2 and np.size(A) == 1:
         A = np.reshape(A, (1, 1))  # a number is a matrix of order 1
     arrays, matrix = _square("expm", A)
     with arrays.silent():
@@ -231,7 +228,7 @@ def _root(xp: Any, values: Any) -> Any:
     n = values.shape[-1]
     if not n:
         return values
-    bound = n * xp.finfo(values.dtype).eps * xp.max(xp.abs(values), axis=-1, keepdims=True)
+    bound = n * float(xp.finfo(values.dtype).eps) * xp.max(xp.abs(values), axis=-1, keepdims=True)
     return xp.sqrt(xp.where(xp.abs(values) <= bound, 0, values))
 
 
