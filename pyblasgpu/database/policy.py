@@ -282,6 +282,7 @@ class Policy:
     fused_trsm_max_elements: ByDtype = _value("elements of B", "up to which TRSM is one launch", _sms)
     small_trsm_max_order: float = _value("order", "up to which a small TRSM kernel serves one triangle")
     small_trsm_max_order_of_batch: float = _value("order", "up to which it serves a batch")
+    small_trsm_min_rhs: ByDtype = _value("right-hand sides", "from which on it serves two leaves' rows", _sms)
     fused_trmm_max_order: ByDtype = _value(
         "order", "up to which TRMM is one launch", _order, 64, trial=_TRMM_ORDERS
     )

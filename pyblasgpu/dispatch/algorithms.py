@@ -101,6 +101,8 @@ def default_heuristic(dtype: Dtype, order: int, rhs: int, batch: int, device: De
     """The algorithm of TRSM where nothing was measured nearby."""
     policy, letter = policy_of(device), dtype.letter
     if batch == 1 and order > LEAF:
+        if _has_many_sides(letter, order, rhs, policy, device):
+            return Algorithm(TRSM_SMALL, _by_policy("small_trsm_min_rhs", device))
         in_range = order >= policy.fused_trsm_min_order[letter]
         in_range = in_range and MAX_COLS < rhs <= policy.fused_trsm_max_rhs[letter]
         in_range = in_range and order * rhs <= policy.fused_trsm_max_elements[letter]
@@ -114,6 +116,12 @@ def default_heuristic(dtype: Dtype, order: int, rhs: int, batch: int, device: De
     )
     name = "small_trsm_max_order" if batch == 1 else "small_trsm_max_order_of_batch"
     return Algorithm(TRSM_SMALL if is_small else RECURSION, _by_policy(name, device))
+
+
+def _has_many_sides(letter: str, order: int, rhs: int, policy: Policy, device: Device) -> bool:
+    """Whether a triangle of at most two leaves has so many right-hand sides that a thread for each pays."""
+    least = policy.small_trsm_min_rhs.get(letter)
+    return least is not None and rhs >= least and order <= 2 * LEAF and runs(TRSM_SMALL, device)
 
 
 def _fills_half(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) -> bool:

@@ -291,6 +291,14 @@ def test_rates_say_whether_a_leaf_is_a_small_triangle(filed):
     assert not is_small(65, 400, 1), "it is no leaf, of which no batch tells"
 
 
+def test_small_triangles_serve_very_many_right_hand_sides_of_one():
+    """In float32, of two leaves at most."""
+    least = int(reference().small_trsm_min_rhs["s"])
+    assert is_small(65, least, 1) and is_small(128, 1_000_000, 1)
+    for others in ((128, least - 1, 1), (129, least, 1), (128, 1_000_000, 1, "d"), (128, 1_000_000, 1, "c")):
+        assert not is_small(*others)
+
+
 def test_an_override_of_small_triangles_comes_first(filed):
     filed({("s", point): RECURSION for point in TRSM_SMALL_POINTS})
     assert not is_small(64, 64, 1000)
