@@ -61,9 +61,13 @@ def halves_loader(config: BlockConfig) -> Callable:
     return load
 
 
-def _turner(config: BlockConfig) -> Callable:
-    """``turn(sorted_d, sorted_z, compact, places, ends, turns, rho, tolerance, m, size, writes)``: of each
-    two equal eigenvalues one without an element of z, by one thread; the number of rotations.
+def _turner(config: BlockConfig) -> tuple[Callable, Callable]:
+    """``turn(sorted_d, sorted_z, compact, places, firsts, seconds, cosines, sines, tolerance, m)``: of each
+    two equal eigenvalues one without an element of z, by one thread; the number of rotations, which are kept.
+    ``write(ends, turns, firsts, seconds, cosines, sines, count, size)``: the rotations, and `ends` by them.
+
+    No branch of `turn` is of one block: the compiler would make a copy of the loop for it and round otherwise
+    there, and blocks would find other eigenvalues.
     """
     real, int32, divide, root = (
         ptx.REALS[config.dtype_facts.real],
@@ -73,7 +77,7 @@ def _turner(config: BlockConfig) -> Callable:
     )
 
     @device_function
-    def turn(sorted_d, sorted_z, compact, places, ends, turns, tolerance, m, size, writes):
+    def turn(sorted_d, sorted_z, compact, places, firsts, seconds, cosines, sines, tolerance, m):
         count, p = int32(0), int32(places[0])
         for i in range(1, m):
             q = int32(places[i])
@@ -87,26 +91,32 @@ def _turner(config: BlockConfig) -> Callable:
                     first * (c * c) + second * (s * s),
                     first * (s * s) + second * (c * c),
                 )
-                if writes:
-                    at = count * 4
-                    turns[at], turns[at + 1], turns[at + 2], turns[at + 3] = real(p), real(q), c, s
-                    for row in range(2):
-                        x, y = ends[row * size + p], ends[row * size + q]
-                        ends[row * size + p], ends[row * size + q] = c * x + s * y, c * y - s * x
+                firsts[count], seconds[count], cosines[count], sines[count] = real(p), real(q), c, s
                 count = int32(count + 1)
             p = q
         return count
 
-    return turn
+    @device_function
+    def write(ends, turns, firsts, seconds, cosines, sines, count, size):
+        for i in range(count):
+            p, q, c, s = int32(firsts[i]), int32(seconds[i]), cosines[i], sines[i]
+            at = i * 4
+            turns[at], turns[at + 1], turns[at + 2], turns[at + 3] = real(p), real(q), c, s
+            for row in range(2):
+                x, y = ends[row * size + p], ends[row * size + q]
+                ends[row * size + p], ends[row * size + q] = c * x + s * y, c * y - s * x
+
+    return turn, write
 
 
 def deflater(config: BlockConfig) -> Callable:
-    """``deflate(sorted_d, sorted_z, compact, places, poles, weights, counts, numbers, ends, turns, rho,
-    size, block, t)``: the number of eigenvalues that stay, which are `poles` with the `weights` z, and of
-    rotations. ``compact`` becomes the number of each among them, or -1.
+    """``deflate(sorted_d, sorted_z, compact, places, poles, weights, taus, origins, counts, numbers, ends,
+    turns, rho, size, block, t)``: the number of eigenvalues that stay, which are `poles` with the `weights`
+    z, and of rotations. ``compact`` becomes the number of each among them, or -1. `taus` and `origins` are
+    overwritten.
     """
     DIM, real, int32 = config.DIM, ptx.REALS[config.dtype_facts.real], ptx.types.int32
-    UNIT, turn, quotient = config.dtype_facts.unit_roundoff, _turner(config), ptx.quotient
+    UNIT, (turn, write), quotient = config.dtype_facts.unit_roundoff, _turner(config), ptx.quotient
 
     @device_function
     def find_places(compact, places, counts, numbers, size, t):
@@ -144,8 +154,8 @@ def deflater(config: BlockConfig) -> Callable:
 
     @device_function
     def deflate(
-        sorted_d, sorted_z, compact, places, poles, weights, counts, numbers, ends, turns, rho, size, block,
-        t,
+        sorted_d, sorted_z, compact, places, poles, weights, taus, origins, counts, numbers, ends, turns, rho,
+        size, block, t,
     ):  # fmt: skip
         most = max(max(abs(sorted_d[0]), abs(sorted_d[size - 1])), real(1))
         tolerance = real(TOLERANCE * UNIT) * most
@@ -161,8 +171,10 @@ def deflater(config: BlockConfig) -> Callable:
         if has_close(sorted_d, sorted_z, places, tolerance, left, t):
             if t == 0:
                 count = turn(
-                    sorted_d, sorted_z, compact, places, ends, turns, tolerance, left, size, block == 0
+                    sorted_d, sorted_z, compact, places, poles, weights, taus, origins, tolerance, left
                 )
+                if block == 0:
+                    write(ends, turns, poles, weights, taus, origins, count, size)
                 numbers[TURNS] = real(count)
             cuda.syncthreads()
             find_places(compact, places, counts, numbers, size, t)

@@ -295,8 +295,8 @@ def _build(config: TridiagonalMerge):
         load(sorted_d, sorted_z, index, ends, q, d, coupling, size, q_ends, q_cs, stride_q, options, block, t)
         cuda.syncthreads()
         m, count = deflate(
-            sorted_d, sorted_z, compact, places, poles, weights, counts, numbers, ends, turns, rho, size,
-            block, t,
+            sorted_d, sorted_z, compact, places, poles, weights, taus, origins, counts, numbers, ends, turns,
+            rho, size, block, t,
         )  # fmt: skip
 
         # (3) the zeros, and the z for which they are exact
