@@ -147,8 +147,8 @@ def test_what_is_foreseen_is_one_line(problem, capsys, monkeypatch):
 
 
 def test_a_function_with_the_name_of_its_command_is_named_once(capsys):
-    line = one_line(capsys, "explain", "dsyevd", "4000", "--device", "h200")
-    too_large = "syevd: a is of order 4000; eigenvalues of float64 are computed"
+    line = one_line(capsys, "explain", "dsyevd", "20000", "--device", "h200")
+    too_large = "syevd: a is of order 20000; eigenvalues of float64 are computed"
     assert line.startswith(f"pyblasgpu explain: {too_large}")
     line = one_line(capsys, "explain", "dgemm", "512", "--method", "3m", "--device", "h200")
     assert line.startswith("pyblasgpu explain: method='3m' is for complex arrays")
