@@ -94,9 +94,9 @@ def check(folder: Path, names: Sequence[str]) -> int:
         wheels = [str(path) for path in sorted(folder.glob("*.whl"))]
         subprocess.run([str(python), "-m", "pip", "install", "--quiet", *wheels], check=True)
         for name in names:
-            # away from the checkout, so that the wheels are what is imported
+            # away from the checkout and from PYTHONPATH, so that the wheels are what is imported
             done = subprocess.run(
-                [str(python), "-c", COUNT, name], check=True, cwd=home, capture_output=True, text=True
+                [str(python), "-I", "-c", COUNT, name], check=True, cwd=home, capture_output=True, text=True
             )
             found, count = map(int, done.stdout.split())
             print(f"{name}: {found} of {count} kernels are found")
