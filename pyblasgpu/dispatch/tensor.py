@@ -28,6 +28,7 @@ __all__ = [
     "kept_residues",
     "obstacle",
     "tensor_product",
+    "workspace_room",
 ]
 
 FP16 = "gemm_wgmma"
@@ -223,7 +224,7 @@ def int8_product(problem: TensorProblem) -> Int8Product | Algorithm:
         reason = "small products are faster by FMAs"
     if reason:
         return Algorithm("gemm_mma", reason)
-    workspace_limit = _workspace_limit(problem.device, MOST_WORKSPACE)
+    workspace_limit = workspace_room(problem.device, MOST_WORKSPACE)
     choice = select(INT8, problem.dtype, "", problem.extents, problem.device)
     blocks = _blocks(choice.config, problem, workspace_limit)
     if blocks is None:
@@ -257,7 +258,7 @@ def kept_residues(dtype: Dtype, n: int, columns: int, device: Device) -> Int8Pro
     config, factors = choice.config, dtype.reals_per_element  # complex ones on the right are conjugated
     images = factors * m * (-(-m // 128) * 128) * (config.images + 1)
     residues = config.BLK_M * config.BLK_N * config.tiles(m, columns, region) * config.images
-    if images + residues > _workspace_limit(device, MOST_KEPT) or columns % config.PANEL:
+    if images + residues > workspace_room(device, MOST_KEPT) or columns % config.PANEL:
         return None
     return _int8_configs(problem, choice, (m, columns))
 
@@ -290,7 +291,7 @@ def gains(problem: TensorProblem, moduli: int) -> bool:
     return products + (packed + combined) / policy.int8_bytes_per_second + policy.int8_launch_seconds < by_fma
 
 
-def _workspace_limit(device: Device, most: int) -> int:
+def workspace_room(device: Device, most: int) -> int:
     """Bytes of workspace that may be taken, of `most`."""
     if device.ordinal < 0 or backend.SIMULATED:  # no memory that a driver knows
         return most

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from eigen_cases import check_eigen, check_singular, hermitian
 from fake_kernels import install, operand
 from qr_cases import matrix_of
 
+from pyblasgpu.dispatch import tensor
 from pyblasgpu.gpu.device import known
+from pyblasgpu.gpu.transfers import MemoryBytes
 from pyblasgpu.routines.lapack import eigh_batched, eigh_divided, eigh_jacobi, svd_batched
 from pyblasgpu.types import DTYPES, Uplo
 
@@ -69,6 +73,24 @@ def test_one_matrix_by_way_of_a_band(kernels, decide_by, letter, n):
     assert names.count("band_chase") == 6 and "sytrd" not in names
 
 
+@pytest.mark.parametrize("letter", "sz")
+def test_the_largest_order_has_room(kernels, decide_by, monkeypatch, letter):
+    """Half of the memory that is free holds what one matrix of that order needs."""
+    decide_by(band_eigh_min_order={letter: 66})
+    dtype, device, free = DTYPES[letter], replace(known("h200"), ordinal=0), 1 << 26
+    monkeypatch.setattr(tensor, "memory_bytes", lambda ordinal: MemoryBytes(free, 141 << 30))
+    n = eigh_divided.max_order(dtype, device)
+    reals = DTYPES["s" if letter == "s" else "d"]
+    a, w, info = (
+        np.empty((1, n, n), dtype.name),
+        np.empty((1, n, 1), reals.name),
+        np.empty((1, 1, 1), dtype.name),
+    )
+    operands = operand(w, reals), *(operand(each, dtype) for each in (info, np.empty_like(a), a))
+    launches = eigh_batched.launch_list(*operands, uplo=Uplo.LOWER, vectors=True)
+    assert free // 4 < launches.workspace_bytes <= free // 2
+
+
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("order", "CF")
 def test_some_vectors_take_less(kernels, letter, order):
@@ -107,7 +129,7 @@ def test_large_batches_are_one_launch(kernels):
 @pytest.mark.parametrize("name", ["h200", "a100"])
 @pytest.mark.parametrize("letter", DTYPES)
 def test_the_largest_order(letter, name):
-    device, dtype = known(name), DTYPES[letter]
+    device, dtype = replace(known(name), ordinal=-1), DTYPES[letter]
     largest = eigh_batched.max_order(dtype, device)
     assert eigh_jacobi.max_order(dtype, device) == 64
     assert largest == 16384

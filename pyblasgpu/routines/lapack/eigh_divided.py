@@ -8,8 +8,11 @@ are products (LAPACK's ormtr).
 
 from __future__ import annotations
 
+from math import isqrt
+
 from ...database.policy import MAX_VALUE
 from ...dispatch.choose import select
+from ...dispatch.tensor import workspace_room
 from ...gpu.device import Device, current
 from ...kernels.factor.eigen import sytrd, tridiagonal_merge
 from ...operands import Operand
@@ -26,12 +29,16 @@ __all__ = ["emit", "max_order"]
 
 SCRATCH = 1 << 30  # bytes of scratch for matrices that go together, where they are more than fill the device
 SQUARES = 6  # matrices of scratch for each, about
+SQUARES_BY_BAND = 11  # at most, where a matrix becomes a band first
 
 
 def max_order(dtype: Dtype, device: Device) -> int:
-    """Return the largest order of matrices of a dtype for which there is a kernel on a device."""
-    order: int = select(tridiagonal_merge.STEM, real_dtype(dtype), "", (), device).config.on(device).ORDER
-    return order
+    """Return the largest order of matrices of a dtype for which there is a kernel on a device, and room: half
+    of the memory that is free has to hold what is kept beside a matrix.
+    """
+    most: int = select(tridiagonal_merge.STEM, real_dtype(dtype), "", (), device).config.on(device).ORDER
+    square = SQUARES_BY_BAND * dtype.itemsize
+    return min(most, isqrt(workspace_room(device, square * most**2) // square))
 
 
 def emit(launches: LaunchList, w: Operand, info: Operand, v: Operand, a: Operand, vectors: Vectors) -> None:
