@@ -376,8 +376,11 @@ def check_reference(name: str, given: dict[str, Any]) -> None:
 
 def _is_same(array: Any, result: Any) -> bool:
     """Whether a result is an argument: of a vector as a matrix it is a view."""
+    if result is array:
+        return True
+    array, result = (getattr(each, "host", each) for each in (array, result))  # of a stand-in for CuPy's
     is_vector = np.ndim(array) == 1 and np.ndim(result) > 0  # CuPy has no answer about memory of numbers
-    return result is array or (is_vector and np.shares_memory(array, result))
+    return is_vector and np.shares_memory(array, result)
 
 
 def _is_ready(array: Any) -> bool:

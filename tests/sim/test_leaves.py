@@ -11,6 +11,7 @@ from pyblasgpu.errors import ConfigError
 from pyblasgpu.kernels.trmm import leaf as trmm_leaf
 from pyblasgpu.kernels.trmm.leaf import TrmmLeaf
 from pyblasgpu.kernels.trsm import small as trsm_small
+from pyblasgpu.kernels.trsm.config import TrsmConfig
 from pyblasgpu.kernels.trsm.small import TrsmSmall
 from pyblasgpu.testing.cases import TriangularCase
 from pyblasgpu.testing.reference import exact_triangular, fenced, integers, triangle
@@ -31,9 +32,9 @@ def small(family, letter: str, stages: int = 2, slices: int = 1, depth: int = 4)
 
 
 def launch(kernels, config, t, b, variant, alpha, batch=1, out=None):
-    """In place, or into `out`."""
+    """In place, or into `out` where the kernel takes one."""
     n, r = b.shape[-2:]
-    arrays = t, b, b if out is None else out
+    arrays = (t, b) if isinstance(config, TrsmConfig) else (t, b, b if out is None else out)
     steps = [strides(each) for each in arrays]
     matrix_steps = [step for each in steps for step in each[-2:]]
     lead = [each[0] if each[2:] else 0 for each in steps]
