@@ -14,11 +14,9 @@ from types import ModuleType, SimpleNamespace
 import numpy as np
 from fake_routines import FACTORS, STAND_INS, Routines, factor_launch_list, joined
 
-from pyblasgpu.dispatch import tensor
 from pyblasgpu.frontend import backend_status as host_backend
 from pyblasgpu.gpu import backend, context, device
 from pyblasgpu.gpu.device import Device, known, stand_ins
-from pyblasgpu.gpu.transfers import MemoryBytes
 from pyblasgpu.routine import Routine
 
 
@@ -294,7 +292,8 @@ def without_contexts(monkeypatch) -> None:
     monkeypatch.setattr(context, "make_current", lambda device: None)
     monkeypatch.setattr(context, "current_device", lambda: 0)
     monkeypatch.setattr(context, "stream_device", lambda stream: None)
-    monkeypatch.setattr(tensor, "memory_bytes", lambda device: MemoryBytes(64 << 30, 141 << 30))
+    memory = SimpleNamespace(free=64 << 30, total=141 << 30)
+    monkeypatch.setattr("pyblasgpu.dispatch.tensor.memory_bytes", lambda device: memory)
 
 
 def described(monkeypatch, *devices: Device) -> None:
