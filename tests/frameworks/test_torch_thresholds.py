@@ -60,7 +60,7 @@ def test_the_command_writes_the_file_of_the_device(monkeypatch, capsys):
     )
     assert cli.main(["tune", "--torch", "--json"]) == 0
     sizes = json.loads(capsys.readouterr().out)
-    assert (sizes["lu_factor"], sizes["inv"], sizes["cholesky"]) == (77, None, 1024)
+    assert (sizes["lu_factor"], sizes["inv"], sizes["cholesky"]) == (77, None, 128)
     assert tuned_files.policy_of(card).replaced_min_size["lu"] == 77
     assert tuned_files.policy_origin("replaced_min_size", card).startswith("measured here, ")
 
