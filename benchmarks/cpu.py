@@ -1,4 +1,4 @@
-"""GEMM, TRMM and TRSM on the processor: Numba's kernels beside SciPy's BLAS.
+"""GEMM, TRMM and TRSM on the processor: Numba's kernels compared with SciPy's BLAS.
 
 ``python -m benchmarks.cpu [--letters sd] [--sizes 256 512] [--layouts nn tn] [--out FOLDER]``
 

@@ -26,7 +26,7 @@ __all__ = ["STUDY", "shared_product"]
 def shared_product(
     a: np.ndarray, b: np.ndarray, c: np.ndarray, columns: int, pool: ThreadPoolExecutor
 ) -> None:
-    """C := A B of matrices by columns, the last so many by NumPy in another thread."""
+    """C := A B of matrices by columns, its last columns by NumPy in another thread."""
     middle = c.shape[1] - columns
     host = pool.submit(np.matmul, b[:, middle:].T, a.T, out=c[:, middle:].T) if columns else None
     pyblasgpu.gemm(a, b[:, :middle], out=c[:, :middle], backend="cuda")

@@ -1,4 +1,4 @@
-"""HPL-MxP's measure: a system of float64 by LU factors of lower precision, refined, beside float64's factors.
+"""HPL-MxP's measure: a system of float64 by refined LU factors of lower precision, and by float64's factors.
 
     python -m benchmarks.hpl_mxp --out DIR [--sizes 16384 32768] [--data dominant normal] [--seconds 55]
 

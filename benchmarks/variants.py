@@ -1,4 +1,4 @@
-"""All variants of TRMM, TRSM and SYMM beside the GEMM of the same run, as Cui et al. have them of one SGEMM.
+"""All variants of TRMM, TRSM and SYMM over the GEMM of the same run, as Cui et al. have them of one SGEMM.
 
     python -m benchmarks.variants [--letters ds] [--sizes 4096] [--routines trmm trsm symm] [--out FOLDER]
 
@@ -66,7 +66,7 @@ def summary(rows: list[Row], options: Namespace) -> Iterator[Any]:
         )
         for row in rows
     )
-    yield table("variants beside GEMM", "call | variant | n | TFLOP/s | of GEMM's", lines)
+    yield table("variants over GEMM", "call | variant | n | TFLOP/s | of GEMM's", lines)
 
 
 STUDY = Study(

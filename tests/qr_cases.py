@@ -83,7 +83,7 @@ def nearly_equal_columns(letter: str, m: int, n: int) -> np.ndarray:
 
 
 def relative_residual(a: np.ndarray, q: np.ndarray, r: np.ndarray) -> float:
-    """The largest norm of a column of A - Q R beside that of A's."""
+    """The largest norm of a column of A - Q R over that of A's."""
     wide = np.clongdouble if a.dtype.kind == "c" else np.longdouble
     q, r, a = (each.astype(wide) for each in (q, r, a))
     squares = [(np.abs(each) ** 2).sum(axis=-2) for each in (a - q @ r, a)]

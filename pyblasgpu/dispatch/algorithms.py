@@ -119,7 +119,7 @@ def default_heuristic(dtype: Dtype, order: int, rhs: int, batch: int, device: De
 
 
 def _has_many_sides(letter: str, order: int, rhs: int, policy: Policy, device: Device) -> bool:
-    """Whether a triangle of at most two leaves has so many right-hand sides that a thread for each pays."""
+    """Whether a triangle of at most two leaves has enough right-hand sides for a thread each."""
     least = policy.small_trsm_min_rhs.get(letter)
     return least is not None and rhs >= least and order <= 2 * LEAF and runs(TRSM_SMALL, device)
 

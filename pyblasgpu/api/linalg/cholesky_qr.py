@@ -5,8 +5,8 @@ roundoffs, unless A is too near to a matrix of less rank (Yamamoto, Nakatsukasa,
 That is seen after the first round: the eigenvalues of QᴴQ are within one half of one, or there is no result.
 
 A product with R⁻¹ takes a fraction of a substitution's time. But A − Q R, which substitution keeps within
-roundoffs of A, is up to |A| |R⁻¹| |R| roundoffs then, and no second round mends that. Where columns of this
-are too large beside those of A, substitution takes its place. R of the second round is near the identity.
+roundoffs of A, is up to |A| |R⁻¹| |R| roundoffs then, and no second round mends that. Where columns of
+this exceed those of A too far, substitution takes its place. R of the second round is near the identity.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["cholesky_qr", "is_tall"]
 
 WIDTH = 128  # columns of blocks in which zeros of triangles are left out
 SHARE = 16  # rows of a tall matrix for each column
-#: Columns of |A| |R⁻¹| |R| beside those of A, by their norms: more is too inaccurate for a product.
+#: Columns of |A| |R⁻¹| |R| over those of A, by their norms: more is too inaccurate for a product.
 MOST_GROWTH = 64
 
 
@@ -90,7 +90,7 @@ def _product(arrays: Arrays, a: Any, r: Any) -> Any:
 
 
 def _growth(arrays: Arrays, r: Any, inverse: Any) -> Any:
-    """Bounds of the norms of columns of |A| |R⁻¹| |R| beside those of A, on the device."""
+    """Bounds of the norms of columns of |A| |R⁻¹| |R| over those of A, on the device."""
     xp = arrays.xp
     sizes, inverse_sizes = xp.abs(r), xp.abs(inverse)
     norms = xp.sqrt(xp.sum(sizes * sizes, axis=-2))[..., None, :]

@@ -34,7 +34,7 @@ SQUARES_BY_BAND = 11  # at most, where a matrix becomes a band first
 
 def max_order(dtype: Dtype, device: Device) -> int:
     """Return the largest order of matrices of a dtype for which there is a kernel on a device, and room: half
-    of the memory that is free has to hold what is kept beside a matrix.
+    of the memory that is free has to hold the workspace of a matrix.
     """
     most: int = select(tridiagonal_merge.STEM, real_dtype(dtype), "", (), device).config.on(device).ORDER
     square = SQUARES_BY_BAND * dtype.itemsize
