@@ -30,6 +30,11 @@ INT8 = {
     "MODE_ORDERS": (24, 32),
     "PASSES": 1,
 }
+SPECTRA = {
+    "BATCHES": ((3, 8), (2, 40)),
+    "ORDERS": dict.fromkeys(("eigh", "eigvalsh", "svd"), (16,)),
+    "BUSY_BYTES": 64,
+}
 LEVEL1 = {"DELAY": 1024, "MOST_SETS": 1, "ROUNDS": 2}
 #: Script, its options, constants that make it short, and the lists of its file.
 RUNS: tuple[tuple[str, str, dict[str, Any], str], ...] = (
@@ -41,6 +46,7 @@ RUNS: tuple[tuple[str, str, dict[str, Any], str], ...] = (
     ("lu", "--kinds squares,solves,batches,configs --letters sz", LU, "squares solves batches configs"),
     ("level1", "--sizes 64", LEVEL1, "results"),
     ("l1_size", "--sizes 4 8", {}, "results"),
+    ("spectra", "--letters sz", SPECTRA, "results"),
     ("variants", "--letters dz --sizes 9", {}, "results"),
     ("grouped", "--letters s --counts 3 --sizes 5", {"LISTS": 2}, "results"),
     ("programs", "--quick --backend cpu", {"POINTS": (40,), "SIZES": (16,)}, "seconds"),

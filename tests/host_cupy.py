@@ -262,6 +262,7 @@ def install(monkeypatch: Any) -> None:
     monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
     monkeypatch.setattr(type(libraries.NUMPY), "deliver", lambda self, result, like, stream: _put(result))
     monkeypatch.setattr(cusolver, "load", cache(lambda: cusolver.Cusolver(_Functions("cusolver"))))
+    monkeypatch.setattr(cusolver, "library", lambda: _Functions("cusolver"))
     monkeypatch.setattr(pyblasgpu, "plan_gemm", _planned)
     # nothing is timed: a ratio of times would go by what else the machine does
     monkeypatch.setattr(events.Stopwatch, "__init__", lambda self, device: None)

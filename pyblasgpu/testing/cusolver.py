@@ -11,12 +11,12 @@ from typing import Any
 from ..errors import BackendUnavailable
 from ..types import Diag, Dtype, Uplo, dtype_of
 
-__all__ = ["Cusolver", "load"]
+__all__ = ["DATA_TYPE", "Cusolver", "lead", "library", "load", "pointer"]
 
 # values of the enums in cublas_api.h and library_types.h
 _UPLO = {Uplo.LOWER: 0, Uplo.UPPER: 1}
 _DIAG = {Diag.NON_UNIT: 0, Diag.UNIT: 1}
-_DATA_TYPE = {"s": 0, "d": 1, "c": 4, "z": 5}
+DATA_TYPE = {"s": 0, "d": 1, "c": 4, "z": 5}
 
 
 class Cusolver:
@@ -44,19 +44,19 @@ class Cusolver:
         self._with_workspace("potri", a, uplo)
 
     def _with_workspace(self, routine: str, a: Any, uplo: Uplo) -> None:
-        dtype, n, ld = dtype_of(a.dtype), a.shape[0], _lead(a)
-        arguments = self._handle, _UPLO[uplo], n, _pointer(a), ld
+        dtype, n, ld = dtype_of(a.dtype), a.shape[0], lead(a)
+        arguments = self._handle, _UPLO[uplo], n, pointer(a), ld
         key = routine, dtype.letter, n, uplo
         if key not in self._workspaces:
             count = ctypes.c_int()
             self._typed(f"{routine}_bufferSize", dtype, *arguments, ctypes.byref(count))
             self._workspaces[key] = self._cupy.empty(max(count.value, 1), a.dtype)
         workspace = self._workspaces[key]
-        self._typed(routine, dtype, *arguments, _pointer(workspace), workspace.size, _pointer(self.info))
+        self._typed(routine, dtype, *arguments, pointer(workspace), workspace.size, pointer(self.info))
 
     def sytrf(self, a: Any, uplo: Uplo) -> None:
         """The factors L D L^T of `a` in place; pivots are not returned."""
-        dtype, n, matrix = dtype_of(a.dtype), a.shape[0], (_pointer(a), _lead(a))
+        dtype, n, matrix = dtype_of(a.dtype), a.shape[0], (pointer(a), lead(a))
         key = "sytrf", dtype.letter, n, uplo
         if key not in self._workspaces:
             count = ctypes.c_int()
@@ -64,30 +64,30 @@ class Cusolver:
             pivots = self._cupy.zeros(n, self._cupy.int32)
             self._workspaces[key] = self._cupy.empty(max(count.value, 1), a.dtype), pivots
         workspace, pivots = self._workspaces[key]
-        rest = _pointer(pivots), _pointer(workspace), workspace.size, _pointer(self.info)
+        rest = pointer(pivots), pointer(workspace), workspace.size, pointer(self.info)
         self._typed("sytrf", dtype, self._handle, _UPLO[uplo], n, *matrix, *rest)
 
     def potrs(self, a: Any, b: Any, uplo: Uplo) -> None:
         """The solution in place of `b`, from the factor in `a`."""
         extents = a.shape[0], b.shape[1]
-        arguments = _pointer(a), _lead(a), _pointer(b), _lead(b), _pointer(self.info)
+        arguments = pointer(a), lead(a), pointer(b), lead(b), pointer(self.info)
         self._typed("potrs", dtype_of(a.dtype), self._handle, _UPLO[uplo], *extents, *arguments)
 
     def geqrf(self, tau: Any, a: Any) -> None:
         """The QR factors of `a` in place, and the factors of its reflectors."""
-        matrix = self._handle, *a.shape, _pointer(a), _lead(a)
-        self._by_reflectors("geqrf", a, matrix, (_pointer(tau),))
+        matrix = self._handle, *a.shape, pointer(a), lead(a)
+        self._by_reflectors("geqrf", a, matrix, (pointer(tau),))
 
     def orgqr(self, tau: Any, a: Any) -> None:
         """Q in place of the reflectors in `a`."""
-        arguments = self._handle, *a.shape, tau.size, _pointer(a), _lead(a), _pointer(tau)
+        arguments = self._handle, *a.shape, tau.size, pointer(a), lead(a), pointer(tau)
         self._by_reflectors("ungqr" if a.dtype.kind == "c" else "orgqr", a, arguments)
 
     def ormqr(self, tau: Any, a: Any, c: Any) -> None:
         """Q c in place, from the reflectors in `a`."""
-        reflectors = _pointer(a), _lead(a), _pointer(tau)
+        reflectors = pointer(a), lead(a), pointer(tau)
         left, untransposed = 0, 0  # values of CUBLAS_SIDE_LEFT and CUBLAS_OP_N
-        arguments = self._handle, left, untransposed, *c.shape, tau.size, *reflectors, _pointer(c), _lead(c)
+        arguments = self._handle, left, untransposed, *c.shape, tau.size, *reflectors, pointer(c), lead(c)
         self._by_reflectors("unmqr" if a.dtype.kind == "c" else "ormqr", a, arguments)
 
     def gels(self, tau: Any, a: Any, b: Any) -> None:
@@ -97,7 +97,7 @@ class Cusolver:
         if key not in self._workspaces:
             self._workspaces[key] = self._cupy.empty_like(b), None
         x, workspace = self._workspaces[key]
-        matrices = [each for array in (a, b, x) for each in (_pointer(array), _lead(array))]
+        matrices = [each for array in (a, b, x) for each in (pointer(array), lead(array))]
         arguments = self._handle, *a.shape, b.shape[1], *matrices
         if workspace is None:
             nbytes = ctypes.c_size_t()
@@ -105,7 +105,7 @@ class Cusolver:
             workspace = self._cupy.empty(max(nbytes.value, 1), self._cupy.uint8)
             self._workspaces[key] = x, workspace
         size, steps = ctypes.c_size_t(workspace.size), ctypes.c_int()
-        self._call(name, *arguments, _pointer(workspace), size, ctypes.byref(steps), _pointer(self.info))
+        self._call(name, *arguments, pointer(workspace), size, ctypes.byref(steps), pointer(self.info))
         b[...] = x
 
     def _by_reflectors(
@@ -118,14 +118,14 @@ class Cusolver:
             self._typed(f"{routine}_bufferSize", dtype, *arguments, ctypes.byref(count))
             self._workspaces[key] = self._cupy.empty(max(count.value, 1), a.dtype)
         workspace = self._workspaces[key]
-        rest = _pointer(workspace), workspace.size, _pointer(self.info)
+        rest = pointer(workspace), workspace.size, pointer(self.info)
         self._typed(routine, dtype, *arguments, *results, *rest)
 
     def trtri(self, a: Any, uplo: Uplo, diag: Diag = Diag.NON_UNIT) -> None:
         """The inverse of a triangle in place."""
         dtype, n = dtype_of(a.dtype), ctypes.c_int64(a.shape[0])
-        flags = self._handle, _UPLO[uplo], _DIAG[diag], n, _DATA_TYPE[dtype.letter]
-        matrix = _pointer(a), ctypes.c_int64(_lead(a))
+        flags = self._handle, _UPLO[uplo], _DIAG[diag], n, DATA_TYPE[dtype.letter]
+        matrix = pointer(a), ctypes.c_int64(lead(a))
         key = "trtri", dtype.letter, a.shape[0], uplo, diag
         if key not in self._workspaces:
             device, host = ctypes.c_size_t(), ctypes.c_size_t()
@@ -134,21 +134,21 @@ class Cusolver:
             workspace = self._cupy.empty(max(device.value, 1), self._cupy.uint8)
             self._workspaces[key] = workspace, ctypes.create_string_buffer(max(host.value, 1))
         workspace, buffer = self._workspaces[key]
-        arguments = _pointer(workspace), ctypes.c_size_t(workspace.size), buffer, ctypes.c_size_t(len(buffer))
-        self._call("cusolverDnXtrtri", *flags, *matrix, *arguments, _pointer(self.info))
+        arguments = pointer(workspace), ctypes.c_size_t(workspace.size), buffer, ctypes.c_size_t(len(buffer))
+        self._call("cusolverDnXtrtri", *flags, *matrix, *arguments, pointer(self.info))
 
     def potrf_batched(self, stack: Any, uplo: Uplo) -> None:
         """The Cholesky factors of a stack (batch, n, n) of column-major matrices in place."""
         batch, n, _ = stack.shape
         infos = self._infos(batch)
-        arguments = n, self._each(stack), stack.strides[2] // stack.itemsize, _pointer(infos), batch
+        arguments = n, self._each(stack), stack.strides[2] // stack.itemsize, pointer(infos), batch
         self._typed("potrfBatched", dtype_of(stack.dtype), self._handle, _UPLO[uplo], *arguments)
 
     def potrs_batched(self, stack: Any, b: Any, uplo: Uplo) -> None:
         """The solutions for one right-hand side each."""
         batch, n, _ = stack.shape
         left = self._each(stack), stack.strides[2] // stack.itemsize
-        right = self._each(b), n, _pointer(self.info), batch
+        right = self._each(b), n, pointer(self.info), batch
         flags = self._handle, _UPLO[uplo], n, 1
         self._typed("potrsBatched", dtype_of(stack.dtype), *flags, *left, *right)
 
@@ -164,7 +164,7 @@ class Cusolver:
         if key not in self._workspaces:
             steps = self._cupy.arange(stack.shape[0], dtype=self._cupy.uint64)
             self._workspaces[key] = steps * stack.strides[0] + stack.data.ptr
-        return _pointer(self._workspaces[key])
+        return pointer(self._workspaces[key])
 
     def _typed(self, routine: str, dtype: Dtype, *arguments: Any) -> None:
         self._call(f"cusolverDn{dtype.letter.upper()}{routine}", *arguments)
@@ -175,11 +175,11 @@ class Cusolver:
             raise RuntimeError(f"{name}: status {status}")
 
 
-def _pointer(array: Any) -> ctypes.c_void_p:
+def pointer(array: Any) -> ctypes.c_void_p:
     return ctypes.c_void_p(array.data.ptr)
 
 
-def _lead(a: Any) -> int:
+def lead(a: Any) -> int:
     return max(a.strides[1] // a.itemsize, a.shape[0])
 
 
@@ -192,8 +192,13 @@ def load() -> Cusolver:
     BackendUnavailable
         When there is no cuSOLVER, or no CuPy.
     """
+    return Cusolver(library())
+
+
+def library() -> ctypes.CDLL:
+    """cuSOLVER's library, see `load`."""
     try:
-        return Cusolver(ctypes.CDLL(_path()))
+        return ctypes.CDLL(_path())
     except (ImportError, OSError, RuntimeError) as problem:
         raise BackendUnavailable(f"cuSOLVER does not load: {problem}") from problem
 

@@ -1,0 +1,185 @@
+"""Eigenvalues and singular values compared with cuSOLVER's best routine, and with PyTorch's.
+
+``python -m benchmarks.spectra --out DIR [--kinds batches,matrices] [--letters sd] [--routines eigh ...]
+[--seconds 120]`` prints milliseconds of a call on the device, which is kept busy until the host has enqueued
+it. Matrices are normal numbers. `cusolver_ms` is of the routine that `cusolver` names, the fastest of those
+that there are; `ratio` is that time over ours. Of a stack `torch_ratio` is PyTorch's time over ours, of one
+call, as PyTorch waits and loops. Ways of cuSOLVER that took longer than `LONGEST` for half the order are not
+timed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache, partial
+from typing import Any
+
+import cupy
+import numpy as np
+
+from benchmarks.study import Namespace, Option, Row, Rows, Study, main, means
+from pyblasgpu import linalg
+from pyblasgpu.testing import cusolver
+from pyblasgpu.testing.clocks import device_clock, host_clock, median_seconds
+from pyblasgpu.testing.cusolver_spectra import CusolverSpectra
+from pyblasgpu.types import DTYPES
+
+try:
+    import torch
+except ImportError:  # its columns are left out
+    torch = None
+
+#: Matrices of a batch, and their orders.
+BATCHES = ((512, 3), (4096, 16), (4096, 32), (1024, 64), (500, 100), (128, 128), (64, 256), (16, 512))
+ORDERS = {"eigvalsh": (2048, 4096, 8192, 16384), "eigh": (2048, 4096, 8192, 16384),
+          "svd": (1024, 2048, 4096, 8192)}  # fmt: skip
+LETTERS_OF_MATRICES = "d"
+ROUTINES = ("eigh", "eigvalsh", "svd")
+LONGEST = 2.5  # seconds
+REPEATED = 0.1  # seconds of a call up to which the median of some counts
+BUSY_BYTES, BUSY = 1 << 30, 6  # written before a call, and how many times
+
+Call = Callable[[], Any]
+
+
+def stack(routine: str, letter: str, count: int, n: int) -> Any:
+    """Matrices, shape (count, n, n), each of normal numbers, for eigenvalues symmetric or Hermitian."""
+    dtype = DTYPES[letter]
+    real = np.dtype(dtype.real).type
+    shape = count, n, n * dtype.reals_per_element
+    a = cupy.random.RandomState(n).standard_normal(shape, dtype=real).view(dtype.name)
+    return a if routine == "svd" else (a + a.conj().swapaxes(1, 2)) / 2
+
+
+@cache
+def vendor() -> CusolverSpectra:
+    return CusolverSpectra(cusolver.library())
+
+
+def ways(routine: str, a: Any) -> Mapping[str, tuple[Call, Call]]:
+    """cuSOLVER's routines for matrices, each with what restores its input."""
+    solver, (count, n, _) = vendor(), a.shape
+    columns = [cupy.empty_like(a).transpose(2, 1, 0) for _ in range(1 if routine != "svd" else 3)]
+    work = columns[0] if count > 1 else columns[0][..., 0]
+    values = cupy.empty((n, count), a.real.dtype, order="F")
+
+    def restore() -> None:
+        columns[0][...] = a.transpose(1, 2, 0)
+
+    names: tuple[str, ...]
+    if routine != "svd":
+        names = ("syevj_batched", "syev_batched") if count > 1 else ("syevd",)
+        arguments: tuple[Any, ...] = work, values, routine == "eigh"
+    else:
+        names = ("gesvda_batched", *["gesvdj_batched"] * (n <= 32)) if count > 1 else ("gesvd", "gesvdp")
+        vectors = columns[1:] if count > 1 else [each[..., 0] for each in columns[1:]]
+        arguments = work, values, *vectors
+    return {name: (partial(getattr(solver, name), *arguments), restore) for name in names}
+
+
+def in_torch(routine: str, a: Any) -> Call | None:
+    """PyTorch's call, where PyTorch is there."""
+    if torch is None:
+        return None
+    tensor = torch.as_tensor(a, device="cuda")
+    if routine == "svd":
+        return lambda: torch.linalg.svd(tensor, full_matrices=False)
+    return lambda: getattr(torch.linalg, routine)(tensor)
+
+
+def ours(routine: str, a: Any) -> Call:
+    a = a if len(a) > 1 else a[0]
+    if routine == "svd":
+        return lambda: linalg.svd(a, full_matrices=False)
+    return lambda: getattr(linalg, routine)(a)
+
+
+def milliseconds(call: Call, restore: Call = lambda: None) -> float:
+    """Milliseconds of a call on the device, the median of some where that is short."""
+    busy = cupy.empty(BUSY_BYTES, cupy.uint8)
+
+    def prepare() -> None:
+        restore()
+        for _ in range(BUSY):
+            busy.fill(0)
+
+    seconds = median_seconds(call, device_clock(), prepare, repeats=1, untimed=0)
+    if seconds < LONGEST:
+        seconds = median_seconds(
+            call, device_clock(), prepare, repeats=1 if seconds > REPEATED else 5, untimed=0
+        )
+    return 1e3 * seconds
+
+
+def residual(routine: str, a: Any, result: Any) -> float:
+    """The largest residual of matrices, in units of n u times their norm; nan of values alone."""
+    if routine == "eigvalsh":
+        return float("nan")
+    u, values, vh = result if routine == "svd" else (result[1], result[0], result[1].swapaxes(-1, -2).conj())
+    unit = a.shape[-1] * np.finfo(a.dtype).eps / 2
+    a = a if len(a) > 1 else a[0]
+    difference = cupy.linalg.norm(u * values[..., None, :] @ vh - a, axis=(-2, -1))
+    return float((difference / cupy.linalg.norm(a, axis=(-2, -1))).max() / unit)
+
+
+def measured(routine: str, letter: str, count: int, n: int, skipped: set[tuple[str, ...]]) -> Row:
+    """The row of a case; ways that are too slow for the next order are put into `skipped`."""
+    a = stack(routine, letter, count, n)
+    call = ours(routine, a)
+    row: Row = {"routine": routine, "dtype": letter, "m": n, "n": n}
+    if count > 1:
+        row["count"] = count
+    row["residual"], row["ours_ms"] = residual(routine, a, call()), milliseconds(call)
+    times: dict[str, float] = {}
+    for name, (run, restore) in ways(routine, a).items():
+        key = routine, letter, name
+        if count > 1 or key not in skipped:
+            try:
+                times[name] = milliseconds(run, restore)
+            except RuntimeError as problem:  # a status: this version lacks it, or has not the size
+                row[name] = str(problem)
+            if times.get(name, 0.0) > 1e3 * LONGEST:
+                skipped.add(key)
+    if times:
+        row["cusolver"] = min(times, key=times.__getitem__)
+        row["cusolver_ms"] = times[row["cusolver"]]
+        row["ratio"] = row["cusolver_ms"] / row["ours_ms"]
+    theirs = in_torch(routine, a) if count > 1 else None
+    if theirs is not None:
+        theirs()
+        wait = cupy.cuda.runtime.deviceSynchronize
+        row["pytorch_ms"] = 1e3 * host_clock(lambda: (theirs(), wait()))
+        row["torch_ratio"] = row["pytorch_ms"] / row["ours_ms"]
+    return row
+
+
+def batches(options: Namespace) -> Rows:
+    yield from _rows(options, options.letters, lambda routine: BATCHES)
+
+
+def matrices(options: Namespace) -> Rows:
+    yield from _rows(options, LETTERS_OF_MATRICES, lambda routine: [(1, n) for n in ORDERS[routine]])
+
+
+def _rows(options: Namespace, letters: str, cases: Callable[[str], Any]) -> Iterator[Row]:
+    skipped: set[tuple[str, ...]] = set()
+    for routine in options.routines:
+        for letter in letters:
+            for count, n in cases(routine):
+                if count == 1 or routine != "eigvalsh":
+                    yield measured(routine, letter, count, n, skipped)
+                    cupy.get_default_memory_pool().free_all_blocks()
+
+
+STUDY = Study(
+    "spectra",
+    __doc__,
+    {"batches": batches, "matrices": matrices},
+    {"letters": "sd", "routines": Option(ROUTINES, ROUTINES)},
+    document=lambda facts, lists: {**facts, "results": [row for rows in lists.values() for row in rows]},
+    summary=lambda rows, options: means(rows),
+    seconds=120,
+)
+
+if __name__ == "__main__":
+    main(STUDY)
