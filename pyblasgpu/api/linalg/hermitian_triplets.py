@@ -21,8 +21,9 @@ from .structures import conjugate_transpose
 
 __all__ = ["hermitian_triplets", "problem_of"]
 
-#: ``solve(stack)`` returns eigenvalues, ascending, and eigenvectors of Hermitian matrices.
-Solve = Callable[[Any], tuple[Any, Any]]
+#: ``solve(stack, first)`` returns eigenvalues, ascending, and eigenvectors of Hermitian matrices; vectors
+#: before the `first` one may be anything.
+Solve = Callable[[Any, int], tuple[Any, Any]]
 
 
 def problem_of(dtype: Dtype, n: int) -> tuple[Dtype, int]:
@@ -48,7 +49,8 @@ def hermitian_triplets(
     with_vectors : bool
         Without it the vectors are None.
     solve : callable
-        ``solve(stack)`` returns eigenvalues and eigenvectors of Hermitian matrices as `problem_of` says.
+        ``solve(stack, first)`` returns eigenvalues of Hermitian matrices as `problem_of` says, and their
+        eigenvectors from the `first` one on.
     """
     *_, m, n = a.shape
     if m < n:
@@ -68,7 +70,7 @@ def _by_gram(
     """Singular values and vectors by those of AᴴA in a wider dtype."""
     xp, narrow = arrays.xp, getattr(arrays.xp, arrays.dtype.name)
     real, a = xp.real(a).dtype, xp.astype(a, getattr(xp, wide.name))
-    w, v = solve(gemm_of(name, a, a, wide, trans_a="C"))
+    w, v = solve(gemm_of(name, a, a, wide, trans_a="C"), 0)
     s = xp.astype(xp.flip(xp.sqrt(xp.where(w < 0, w * 0, w)), axis=-1), real)
     if not with_vectors:
         return None, s, None
@@ -90,7 +92,7 @@ def _by_both(
     a = a / scale
     zeros, adjoint = a * 0, conjugate_transpose(arrays, a)
     both = xp.concat([xp.concat([zeros, a], axis=-1), xp.concat([adjoint, zeros], axis=-1)], axis=-2)
-    w, pairs = solve(both)
+    w, pairs = solve(both, n)
     s = xp.flip(w, axis=-1)[..., :n]
     s = xp.where(s < 0, s * 0, s) * scale[..., 0]
     if not with_vectors:

@@ -247,8 +247,9 @@ def _large_triplets(
     dtype, order = problem_of(arrays.dtype, min(matrix.shape[-2:]))
     if order <= routine_module("lapack.syevd").max_order(dtype, arrays.device):
 
-        def solve_hermitian(each: Any) -> tuple[Any, Any]:
-            values, vectors, _ = eigen_on_device(name, dtype, each, True, with_vectors)
+        def solve_hermitian(each: Any, first: int) -> tuple[Any, Any]:
+            wanted: Vectors = (first, each.shape[-1]) if with_vectors and first else with_vectors
+            values, vectors, _ = eigen_on_device(name, dtype, each, True, wanted)
             return values, vectors
 
         return hermitian_triplets(name, arrays, matrix, full, with_vectors, solve_hermitian)

@@ -40,7 +40,7 @@ def syevd(info: np.ndarray, w: np.ndarray, a: np.ndarray, uplo: Uplo, vectors: b
             w[index], info[index] = np.nan, a.shape[-1]
             a[index] = np.nan if vectors else a[index]
             continue
-        w[index][:, 0], columns, info[index][:, 0] = run(a[index], compute_v=vectors, lower=low)
+        w[index][:, 0], columns, info[index][:, 0] = run(a[index], compute_v=bool(vectors), lower=low)
         if vectors:
             a[index] = columns
 
