@@ -100,8 +100,9 @@ def _emit_panel(
         emit_gemm(launches, 1.0, v.T.conjugate(), x, 0.0, small)
         emit_gemm(launches, 1.0, t.T.conjugate(), small, 0.0, other)
         emit_gemm(launches, -0.5, v, other, 1.0, x)
-    for at, part in ((0, x), (count, v)):
-        emit_copy(launches, 1.0, part, update.right.block(below - update.top, done + at, rows, count))
+    swapped = update.right.block(below - update.top, done + count, rows, count)
+    both = v._replace(batch=2, batch_stride=count * v.col_stride)
+    emit_copy(launches, 1.0, both, swapped._replace(batch=2, batch_stride=-count * swapped.col_stride))
 
 
 def _emit_reflectors(launches: LaunchList, tau: Operand, panel: Operand, v: Operand) -> Operand:

@@ -2,8 +2,8 @@
 
 `band_reduction` is products. `band_chase` makes the band tridiagonal in one launch. Its reflectors are kept
 by groups of sweeps: those of the same step make a block reflector. The blocks of a group are applied from
-the first step on, groups from the last one on; group G may be at step k when the one after it has left step
-k + 1. So blocks with the same k + 2 (L - G) are one product of a batch.
+the first step on, groups from the last one on. A block of group G at step k shares rows with those of group
+G + 1 to step k. So blocks with the same k + L - G are one product of a batch.
 """
 
 from __future__ import annotations
@@ -42,6 +42,11 @@ class Chase(NamedTuple):
     steps: int
     vectors: Operand
     tau: Operand
+
+    @property
+    def height(self) -> int:
+        """Rows of a block, and from one to the next of a wave."""
+        return self.vectors.rows
 
 
 def config_of(launches: LaunchList) -> Any:
@@ -102,13 +107,13 @@ def emit_back(launches: LaunchList, form: Tridiagonal, chase: Chase, x: Operand,
     n = form.work.rows
     with launches.temporary():
         factors = _emit_factors(launches, chase)
-        last, span = -(-(n - 1) // GROUP) - 1, GROUP + 2 * chase.width
-        for wave in range(chase.steps + 2 * last):
-            # of group L - u step wave - 2 u, from row L GROUP + 1 + wave WIDTH - u span on
-            low = max(-(-(last * GROUP + 2 + wave * chase.width - n) // span), 0)
-            high = min(wave // 2, last)
+        last = -(-(n - 1) // GROUP) - 1
+        for wave in range(chase.steps + last):
+            # of group L - u step wave - u, from row L GROUP + 1 + wave WIDTH - u height on
+            low = max(-(-(last * GROUP + 2 + wave * chase.width - n) // chase.height), 0)
+            high = min(wave, last)
             if low <= high:
-                _emit_wave(launches, chase, factors, x, last - high, wave - 2 * high, high - low + 1)
+                _emit_wave(launches, chase, factors, x, last - high, wave - high, high - low + 1)
     aligned = launches.scratch(n, x.cols, 1, ALIGNED)
     emit_copy(launches, 1.0, x, aligned)
     if n > chase.width + 1:
@@ -130,16 +135,15 @@ def _emit_factors(launches: LaunchList, chase: Chase) -> Operand:
 def _emit_wave(
     launches: LaunchList, chase: Chase, factors: Operand, v: Operand, group: int, step: int, count: int
 ) -> None:
-    """Emit the blocks of `group` at `step`, and of those after it, each two steps ahead of the one before."""
+    """Emit the blocks of `group` at `step`, and of those after it, each a step ahead of the one before."""
 
     def blocks(x: Operand) -> Operand:
         x = x.matrices(group * chase.steps + step, 1)
-        return x._replace(batch=count, batch_stride=(chase.steps + 2) * x.cols * x.col_stride)
+        return x._replace(batch=count, batch_stride=(chase.steps + 1) * x.cols * x.col_stride)
 
     def rows(x: Operand) -> Operand:
-        span = GROUP + 2 * chase.width
-        top = x.block(group * GROUP + 1 + step * chase.width, 0, chase.vectors.rows, x.cols)
-        return top._replace(batch=count, batch_stride=span * x.row_stride)
+        top = x.block(group * GROUP + 1 + step * chase.width, 0, chase.height, x.cols)
+        return top._replace(batch=count, batch_stride=chase.height * x.row_stride)
 
     with launches.temporary():
         w = launches.scratch(GROUP, v.cols, count, ALIGNED)
