@@ -31,11 +31,11 @@ class CusolverSpectra(Cusolver):
         self._x_eigen("Xsyevd", a, w, vectors, ())
 
     def syev_batched(self, a: Any, w: Any, vectors: bool) -> None:
-        """The same of a stack, by the 64-bit interface."""
+        """Eigenvalues and vectors of a stack, by the 64-bit interface."""
         self._x_eigen("XsyevBatched", a, w, vectors, (_long(a.shape[2]),))
 
     def syevj_batched(self, a: Any, w: Any, vectors: bool) -> None:
-        """The same of a stack, by Jacobi's method."""
+        """Eigenvalues and vectors of a stack, by Jacobi's method."""
         dtype, n, batch = dtype_of(a.dtype), a.shape[0], a.shape[2]
         name = "heevjBatched" if dtype.is_complex else "syevjBatched"
         arguments = self._handle, _VECTORS * vectors, _LOWER, n, pointer(a), lead(a), pointer(w)
@@ -47,26 +47,26 @@ class CusolverSpectra(Cusolver):
         self._x_singular("Xgesvd", (job, job, _long(m), _long(n)), (a, s, u, vh), ())
 
     def gesvdp(self, a: Any, s: Any, u: Any, v: Any) -> None:
-        """The same by a polar decomposition; V is not transposed."""
+        """Singular values and vectors by a polar decomposition; V is not transposed."""
         (m, n), defect = a.shape, ctypes.c_double()
         flags = _VECTORS, 1, _long(m), _long(n)
         self._x_singular("Xgesvdp", flags, (a, s, u, v), (ctypes.byref(defect),))
 
     def gesvdj(self, a: Any, s: Any, u: Any, v: Any) -> None:
-        """The same by Jacobi's method."""
+        """Singular values and vectors by Jacobi's method."""
         (m, n), dtype = a.shape, dtype_of(a.dtype)
         matrices = pointer(a), lead(a), pointer(s), pointer(u), lead(u), pointer(v), lead(v)
         arguments = self._handle, _VECTORS, 1, m, n, *matrices
         self._by_jacobi("gesvdj", "Gesvdj", dtype, arguments, ())
 
     def gesvdj_batched(self, a: Any, s: Any, u: Any, v: Any) -> None:
-        """The same of a stack of at most 32 by 32."""
+        """Singular values and vectors of a stack of at most 32 by 32."""
         (m, n, batch), dtype = a.shape, dtype_of(a.dtype)
         matrices = pointer(a), lead(a), pointer(s), pointer(u), lead(u), pointer(v), lead(v)
         self._by_jacobi("gesvdjBatched", "Gesvdj", dtype, (self._handle, _VECTORS, m, n, *matrices), (batch,))
 
     def gesvda_batched(self, a: Any, s: Any, u: Any, v: Any) -> None:
-        """The same of a stack of any size, by eigenvalues of AᴴA: small singular values are not accurate."""
+        """Singular values and vectors of a stack by eigenvalues of AᴴA: small ones are not accurate."""
         (m, n, batch), dtype = a.shape, dtype_of(a.dtype)
         strides = [ctypes.c_longlong(x.strides[-1] // x.itemsize) for x in (a, s, u, v)]
         matrices = (
