@@ -391,6 +391,7 @@ class FakeKernel:
     pivot_scales, pack_residues = fake_residues.pivot_scales, fake_residues.pack_residues
     gemm_int8, combine_residues = fake_residues.gemm_int8, fake_residues.combine_residues
     laswp, pivot_moves, restore = fake_lu.laswp, fake_lu.pivot_moves, fake_lu.restore
+    pivot_order, permute_rows = fake_lu.pivot_order, fake_lu.permute_rows
     trtri_leaf, lauum_leaf = fake_triangles.trtri_leaf, fake_triangles.lauum_leaf
     zero_diagonal = fake_triangles.zero_diagonal
     gemm_grouped, ragged_copy = fake_grouped.gemm_grouped, fake_grouped.ragged_copy

@@ -79,6 +79,35 @@ def laswp(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
             fake.view(pointer, rows, n + skipped, *steps, batch, a_step)[z][:, columns] = a
 
 
+def pivot_order(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """Orders of rows by the last pivots."""
+    count, base, rows, every, chunk, step = numbers
+    config = fake.source.config
+    assert grid == (config.grid(rows), 1, 1) and chunk == config.chunk(count, every)
+    pivots = words(pointers[0], count, step, 1, 0)[0] - base
+    orders = words(pointers[1], -(-count // every) * rows, 1, 1, 0).reshape(-1, rows)
+    for j in range(len(orders)):
+        order, first = np.arange(rows), j * every
+        for i in range(first, count):
+            order[[i, pivots[i]]] = order[[pivots[i], i]]
+        orders[j, : rows - first] = order[first:] - first
+
+
+def permute_rows(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """Rows in another order, of blocks of columns in one of their own."""
+    m, n, columns, block, shift, step = numbers
+    config = fake.source.config
+    size = config.dtype_facts.real_size << shift
+    assert grid == (-(-n // columns), 1, 1) and columns * (m - block) * size <= config.shared_bytes
+    a = fake.view(pointers[0], m << shift, n, 1, step, 1, 0)[0]
+    orders = words(pointers[1], (n // block + 1 if block else 1) * m, 1, 1, 0).reshape(-1, m)
+    for c in range(n):
+        number = c // block + 1 if block else 0
+        top = number * block
+        below = a[top << shift :, c].reshape(-1, 1 << shift)
+        a[top << shift :, c] = below.take(orders[number, : m - top], axis=0, mode="clip").ravel()
+
+
 def getrf_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     """Whole matrices, several a block."""
     m, n, lanes, batch, *steps, step, a_step, p_step, i_step = numbers

@@ -311,6 +311,9 @@ class Policy:
     lookahead_tiles: float = _value("tiles", "after which a block of an update ends", trial=_TILES)
     getrf_inner_columns: float = _value("columns", "at which the recursion within LU's wide blocks ends")
     getrf_first_columns: float = _value("columns", "of the first part of LU's wide blocks")
+    getrf_permuted_min_order: float = _value(
+        "order", "from which on LU's blocks permute whole columns", _order, 64
+    )
     getrf_refined_min_order: float = _value(
         "order", "from which on LU in float32 is refined", _refinement, 64
     )

@@ -11,6 +11,7 @@ import scipy.linalg.lapack
 from pyblasgpu import lapack, linalg
 from pyblasgpu.database import FIXED
 from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import DTYPES
 
 from .lu_checks import check_factors, moved
@@ -61,6 +62,19 @@ def test_the_searches_for_pivots_agree(letter, m, n):
     for other in results[1:]:
         for one, two in zip(results[0], other, strict=True):
             np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("m, n", [(1300, 1000), (900, 1000), (16000, 600), (29000, 300)])
+def test_rows_move_by_whole_columns_or_by_groups(letter, m, n):
+    """The same bits; columns fit shared memory, from some block on, or not."""
+    a = cupy.asfortranarray(cupy.asarray(random(letter, m, n)))
+    results = []
+    for least in (0, 10**6):
+        with override("lookahead", 128), deciding_by(getrf_permuted_min_order=least):
+            results.append(factor(letter, a))
+    for one, two in zip(*results, strict=True):
+        np.testing.assert_array_equal(one, two)
 
 
 @pytest.mark.parametrize("letter", DTYPES)

@@ -170,11 +170,12 @@ def test_factors_in_the_mode(decide_by):
     assert (abs(np.tril(factor @ factor.T - s)) <= (N + 4) * U * (abs(factor) @ abs(factor.T))).all()
 
 
-@pytest.mark.parametrize("first", [256, 512])
+@pytest.mark.parametrize(("first", "least"), [(256, 0), (512, 10**5)])
 @pytest.mark.parametrize(("dtype", "config"), [("f4", GemmWgmma()), ("f8", GemmInt8())])
-def test_lu_looks_ahead_in_the_mode(dtype, config, first, decide_by):
+def test_lu_looks_ahead_in_the_mode(dtype, config, first, least, decide_by):
     """By blocks of two parts or one, whose recursion ends in inner blocks; the bits are the same again."""
     decide_by(tensor_getrf_min_order=0, getrf_inner_columns=128, getrf_first_columns=first)
+    decide_by(getrf_permuted_min_order=least)
     a = cupy.asarray(np.random.default_rng(7).standard_normal((2300, 2300)).astype(dtype))
     with override("lookahead", 512), override(config.STEM, config), pyblasgpu.set_math_mode("tensor"):
         made = [lapack.getrf(a)[:2] for _ in range(3)]

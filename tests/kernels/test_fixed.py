@@ -39,6 +39,8 @@ PLAIN = [
     *product(["level1_map", "level1_reduce"], DTYPES, [CC, AMPERE]),
     *product(["gemv", "symv", "symv_small", "symv_sum", "ger"], "sz", [CC]),
     *product(["determinant"], DTYPES, [CC, AMPERE]),
+    *product(["permute_rows"], "sd", [CC]),
+    ("pivot_order", "s", CC),
 ]
 #: Those whose single precision stays single.
 LEAVES = [

@@ -74,14 +74,24 @@ def same(actual, expected) -> bool:
 
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize(
-    "m, n, order, inner, first",
-    [(300, 300, "F", 32, 32), (257, 400, "C", BLOCK, BLOCK), (600, 200, "F", 64, 64), (129, 129, "C", 1, 1)],
+    "m, n, order, inner, first, least",
+    [
+        (300, 300, "F", 32, 32, 10**4),
+        (257, 400, "C", BLOCK, BLOCK, 0),
+        (600, 200, "F", 64, 64, 0),
+        (400, 450, "F", 64, 64, 0),
+        (129, 129, "C", 1, 1, 0),
+    ],
 )
-def test_lu_factors(kernels, letter, m, n, order, inner, first):
+def test_lu_factors(kernels, letter, m, n, order, inner, first, least):
     a = random(letter, m, n)
     expected, pivots, _ = getattr(scipys, f"{letter}getrf")(a)
-    with override("lookahead", BLOCK), deciding_by(getrf_inner_columns=inner, getrf_first_columns=first):
-        piv, info, got = Problem(getrf, a, order).run()
+    decided = {"getrf_inner_columns": inner, "getrf_first_columns": first, "getrf_permuted_min_order": least}
+    with override("lookahead", BLOCK), deciding_by(**decided):
+        problem = Problem(getrf, a, order)
+        piv, info, got = problem.run()
+    names = {entry.source.name for entry in problem.launches.entries}
+    assert ("permute_rows" in names) == (least == 0 and order == "F")
     assert info.view(np.int32)[0, 0] == 0
     if letter in "dz":
         np.testing.assert_array_equal(piv.view(np.int32)[:, 0], pivots)
@@ -151,6 +161,12 @@ def by_recursion(first: int = BLOCK) -> Problem:
         return Problem(getrf, random("d", 420, 450))
 
 
+def by_permutations() -> Problem:
+    """Blocks whose rows are interchanged by whole columns, and on the left once."""
+    with deciding_by(getrf_permuted_min_order=0):
+        return in_two_parts()
+
+
 def in_two_parts() -> Problem:
     """Blocks whose second part is updated while the first one is factored."""
     return by_recursion(64)
@@ -159,6 +175,7 @@ def in_two_parts() -> Problem:
 PROBLEMS = [
     by_recursion,
     in_two_parts,
+    by_permutations,
     lambda: Problem(getrf, random("d", 500, 500)),
     lambda: Problem(getrf, random("d", 390, 420)),
     lambda: Problem(getrf, random("d", 600, 300)),

@@ -9,6 +9,7 @@ from scipy.linalg import lapack as scipys
 from pyblasgpu import lapack
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.kernels.factor.lu.getrf_panel import GetrfPanel
+from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES
 
@@ -44,10 +45,10 @@ def test_shapes(m, n):
     check("d", m, n)
 
 
-@pytest.mark.parametrize("m, n, cluster", [(20, 20, 0), (17, 26, 4), (70, 13, 4)])
-def test_lookahead(m, n, cluster):
+@pytest.mark.parametrize("m, n, cluster, least", [(20, 20, 0, 0), (17, 26, 4, 0), (70, 13, 4, 99)])
+def test_lookahead(m, n, cluster, least):
     """Blocks of two panels, the last one of less; clusters have the columns of a block beside their panel."""
-    with override("lookahead", 8):
+    with override("lookahead", 8), deciding_by(getrf_permuted_min_order=least):
         check("d", m, n, "FC"[m % 2], cluster=cluster)
 
 

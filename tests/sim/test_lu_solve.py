@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import lapack as scipys
 
 from pyblasgpu import lapack
-from pyblasgpu.kernels.factor.lu import laswp, pivot_moves
+from pyblasgpu.kernels.factor.lu import laswp, permute_rows, pivot_moves, pivot_order
 from pyblasgpu.testing.reference import fenced, integers
 from pyblasgpu.types import DTYPES
 
@@ -52,6 +52,39 @@ def check(letter="d", m=40, n=11, count=21, order="F", backwards=False, skip=(0,
     interchange(a, piv, backwards, skip, base, **kernels)
     np.testing.assert_array_equal(a, expected)
     assert unharmed()
+
+
+def check_permuted(
+    letter="d", m=70, n=11, count=40, block=0, columns=2, orders=pivot_order, kernels=permute_rows
+) -> None:
+    """Whole columns in the order by all pivots; or blocks of columns by those of later blocks alone."""
+    rng, base, every = np.random.default_rng(m), 3, block or count
+    dtype, complex_ = DTYPES[letter], letter in "cz"
+    piv = np.array([rng.integers(i, m) for i in range(count)], np.int32)
+    start = integers(rng, (m, n), dtype)
+    expected = start.copy()
+    for c in range(n):
+        rows, first = np.arange(m), (c // block + 1) * block if block else 0
+        for i in range(first, count):
+            rows[[i, piv[i]]] = rows[[piv[i], i]]
+        expected[:, c] = start[rows, c]
+    a, unharmed = fenced(start, "F")
+    maker, config = orders.PivotOrder("s", 32), kernels.PermuteRows("sd"[letter in "dz"], 64, 10)
+    found = np.full((-(-count // every), m), -9, np.int32)
+    numbers = count, base, m, every, maker.chunk(count, every), 1
+    run(orders.source(maker), maker.grid(m), (piv + base, found), numbers, ())
+    numbers = m, n, columns, block, int(complex_), strides(a)[1] << complex_
+    run(kernels.source(config), -(-n // columns), (a, found), numbers, ())
+    np.testing.assert_array_equal(a, expected)
+    assert unharmed()
+
+
+@pytest.mark.parametrize(
+    "letter, m, n, count, block, columns",
+    [("s", 70, 11, 40, 0, 2), ("c", 33, 3, 33, 0, 3), ("d", 600, 3, 20, 0, 1), ("z", 50, 12, 18, 6, 4)],
+)
+def test_whole_columns(letter, m, n, count, block, columns):
+    check_permuted(letter, m, n, count, block, columns)
 
 
 @pytest.mark.parametrize("letter", DTYPES)

@@ -96,10 +96,20 @@ def moves(**options) -> Check:
     return Check("pivot_moves", lambda module: test_lu_solve.check(movers=module, **options))
 
 
+@one_each
+def order(**options) -> Check:
+    return Check("pivot_order", lambda module: test_lu_solve.check_permuted(orders=module, **options))
+
+
+@one_each
+def columns(**options) -> Check:
+    return Check("permute_rows", lambda module: test_lu_solve.check_permuted(kernels=module, **options))
+
+
 ONE, SEVERAL, BATCH = panel(m=30), panel(), Check("getrf_panel", test_getrf_panel.check_batch)
 DIRECT, LABELLED, WARPS = panel(direct=4), panel(direct=1), panel(m=60, n=8, rows=64, direct=4)
 CLUSTERS = panel(cluster=4)
-PANEL, ROWS, EXCHANGE, ROW_EXCHANGE, CLUSTER, BESIDE, LASWP, MOVES = (
+PANEL, ROWS, EXCHANGE, ROW_EXCHANGE, CLUSTER, BESIDE, LASWP, MOVES, ORDER, COLUMNS = (
     f"factor.lu.{name}"
     for name in (
         "getrf_panel",
@@ -110,6 +120,8 @@ PANEL, ROWS, EXCHANGE, ROW_EXCHANGE, CLUSTER, BESIDE, LASWP, MOVES = (
         "outside_columns",
         "laswp",
         "pivot_moves",
+        "pivot_order",
+        "permute_rows",
     )
 )
 
@@ -211,6 +223,24 @@ DEFECTS = [
     (MOVES, "row < 0 or row >= here", "row >= here", moves(base=9)),
     (MOVES, "elif label == pivot:", "elif False:", moves()),
     (MOVES, "follows and label >= 0 and label < here", "label >= 0 and label < here", moves()),
+    (ORDER, "cuda.syncthreads()\n            if t < here", "if t < here", order()),
+    (ORDER, "- base)\n            cuda.syncthreads()", "- base)", order()),
+    (ORDER, "(first + t) * step] - base", "(first + t) * step]", order()),
+    (ORDER, "here - 1 - back", "back", order()),
+    (ORDER, "elif origin == pivot:", "elif False:", order()),
+    (ORDER, "row >= first and row < rows", "row < rows", order(block=5)),
+    (ORDER, "+ row - first]", "+ row]", order(block=5)),
+    (ORDER, "int32(origin - first)", "int32(origin)", order(block=5)),
+    (ORDER, "self.DIM if every >= count else gcd(self.DIM, every)", "self.DIM", order(block=5)),
+    (COLUMNS, "at + u * DIM < reals)\n", "True)\n", columns()),
+    (COLUMNS, "shared[origin], i < reals", "shared[origin], True", columns()),
+    (COLUMNS, "        cuda.syncthreads()\n\n        # (2)", "\n        # (2)", columns()),
+    (COLUMNS, "int32(min(n - first, columns))", "columns", columns()),
+    (COLUMNS, "c // block + 1", "c // block", columns(block=5)),
+    (COLUMNS, "int64(top // block) * m", "int64(top // block - 1) * m", columns(block=5)),
+    (COLUMNS, "(i & shift)", "0", columns(letter="z", m=20, n=3, count=9)),
+    (COLUMNS, "rows[u] << shift", "rows[u]", columns(letter="z", m=20, n=3, count=9)),
+    (COLUMNS, "at = int32(at + STEP)\n        cuda", "at = reals\n        cuda", columns(m=600, n=2)),
 ]  # fmt: skip
 
 

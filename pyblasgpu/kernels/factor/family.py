@@ -43,4 +43,6 @@ FAMILIES = (
     Family("restore", ".factor.restore", "Restore", "potrs", dtypes=("s", "d")),
     Family("laswp", ".factor.lu.laswp", "Laswp", "laswp"),
     Family("pivot_moves", ".factor.lu.pivot_moves", "PivotMoves", "laswp", dtypes=("s",)),
+    Family("pivot_order", ".factor.lu.pivot_order", "PivotOrder", "getrf", dtypes=("s",)),
+    Family("permute_rows", ".factor.lu.permute_rows", "PermuteRows", "getrf", dtypes=("s", "d")),
 )

@@ -30,6 +30,7 @@ from ..level3 import trsm
 from ..level3.gemm import emit_gemm
 from ..level3.triangular import split
 from . import laswp
+from .block_interchanges import BlockInterchanges
 from .lookahead import emit_lookahead
 
 __all__ = ["emit", "launch_list"]
@@ -144,12 +145,7 @@ def _emit_blocks(launches: LaunchList, factors: _Factors, block: int) -> None:
     begins = range(0, count, block)
     bounds = [at for x in begins for at in (x, min(x + first_part, count))[:parts]] + [count, a.cols]
 
-    def interchange(first: int, last: int, columns: tuple[int, int]) -> None:
-        """Interchange rows of other columns by the pivots of some."""
-        left, right = columns
-        if left < right:
-            beside = a.block(first, left, a.rows - first, right - left)
-            laswp.interchange(launches, factors.moves_from(first), beside, width, last - first)
+    interchanges = BlockInterchanges(launches, factors.piv, a, block, width, factors.moves_from)
 
     def factor(j: int) -> None:
         first, last = bounds[j * parts], bounds[j * parts + 1]
@@ -158,20 +154,21 @@ def _emit_blocks(launches: LaunchList, factors: _Factors, block: int) -> None:
     def factor_rest(j: int) -> None:
         first, middle, last = bounds[2 * j : 2 * j + 3]
         if middle < last:
-            interchange(first, middle, (middle, last))
+            interchanges.on_the_right(first, middle, (middle, last))
             _emit_right(launches, a, (first, middle), (middle, last))
             _emit_wide_block(launches, factors, (middle, last), first)
 
     def update(j: int, first: int, end: int) -> None:
         factored, columns = (bounds[j * parts], bounds[(j + 1) * parts]), (bounds[first], bounds[end])
-        interchange(*factored, columns)
+        interchanges.on_the_right(*factored, columns)
         _emit_right(launches, a, factored, columns)
 
     def finish(j: int) -> None:
-        interchange(bounds[j * parts], bounds[(j + 1) * parts], (0, bounds[j * parts]))
+        interchanges.on_the_left(bounds[j * parts], bounds[(j + 1) * parts])
 
     rest, tiles = factor_rest if parts > 1 else None, tiles_per_block(launches.policy)
     emit_lookahead(launches, len(begins), factor, update, finish, tiles, rest)
+    interchanges.finish()
 
 
 def _emit_columns(
