@@ -2,7 +2,8 @@
 
 An architecture gets few Configs, which serve all classes of all of its devices well (`tuning.portfolio`), and
 the winners among them. A device gets those winners of its own records that differ, from the same Configs.
-Give every sweep of an architecture at once, and its calls (`gather_calls`): files are written anew.
+Give every sweep of an architecture at once, its calls (`gather_calls`), and the devices' products between
+the classes (`DEVICE.products.gz`, a section of the file as it is): files are written anew.
 Times of different runs are not compared, but for those of calls under load (`under_load`). Of several sweeps
 of a device the last one decides at each place at which it has timed what was the best before, or something
 faster, of algorithms all that were timed before. Of several runs in one sweep, told apart by their toolchain,
@@ -12,6 +13,8 @@ under the one it was measured with, gives way to others.
 
 from __future__ import annotations
 
+import gzip
+import json
 import math
 import sys
 from collections import defaultdict
@@ -36,6 +39,7 @@ from tuning.gather_calls import SUFFIX, read_calls
 from tuning.under_load import under_load
 
 FOLDER = Path(database.__file__).parent
+PRODUCTS = ".products.gz"
 SHARED = 1.01  # of the best time in a class: as much as two readings of one kernel differ
 
 
@@ -52,9 +56,16 @@ def main(
         for path in sweeps
         if path.endswith(SUFFIX)
     }
+    products = {
+        Path(path).name.removesuffix(PRODUCTS): read_products(Path(path))
+        for path in sweeps
+        if path.endswith(PRODUCTS)
+    }
     calls = [call for swept in of_devices.values() for call in swept]
     devices: dict[tuple[str, str], list[Record]] = defaultdict(list)
-    for record in decisive(read_sweep(Path(path)) for path in sweeps if not path.endswith(SUFFIX)):
+    for record in decisive(
+        read_sweep(Path(path)) for path in sweeps if not path.endswith((SUFFIX, PRODUCTS))
+    ):
         devices[record.arch, record.device].append(record)
     architectures: dict[str, list[Record]] = defaultdict(list)
     for (arch, device), of_card in devices.items():
@@ -68,7 +79,15 @@ def main(
             device_document = winners(of_device, device)
             _give_way(device_document, document, of_device)
             own.append(database.difference(device_document, document))
+            own[-1].products.update(products.get(slug(device), {}))
     return [_write(document, folder) for document in (*documents, *own)]
+
+
+def read_products(path: Path) -> dict[tuple[str, str, str, str], dict[str, float]]:
+    """The rates of a file of products between the classes, as documents have them."""
+    section = json.loads(gzip.decompress(path.read_bytes()))
+    raw = {"schema": database.SCHEMA, "device": path.name, **section}
+    return database.parse(json.dumps(raw).encode()).products
 
 
 def _give_way(own: database.Document, shared: database.Document, records: list[Record]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import warnings
 from collections.abc import Iterator, Sized
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import DatabaseWarning
 from ..types import DTYPES
-from .families import FIXED, TUNED, Family, with_current_names
+from .families import FAMILIES, FIXED, TUNED, Family, with_current_names
 from .points import TRSM_POINTS, TRSM_SMALL_POINTS, algorithms_of
 from .policy import checked
 from .sizes import sizes_of
@@ -38,6 +39,7 @@ MAX_BYTES = 4 << 20
 MAX_VALUE = 1 << 16  # of a parameter
 MAX_TFLOPS = 1e6
 MAX_RASTER = 1 << 8  # rows of tiles
+POINT = re.compile(r"[1-9][0-9]{0,8}(x[1-9][0-9]{0,8}){2,3}")
 
 
 class DatabaseError(ValueError):
@@ -73,6 +75,9 @@ class Document:
         Values of `policy.Policy`, by name.
     fixed : dict
         (stem, dtype) -> parameters of a family without a search space.
+    products : dict
+        (stem, dtype, layout, 'm x n x k' of a product between the classes, without spaces) -> TFLOP/s of
+        Configs, by their name in `dispatch.throughput_model`. Operands were contiguous.
     """
 
     device: str
@@ -81,11 +86,12 @@ class Document:
     rasters: dict[str, int] = field(default_factory=dict)
     policy: dict[str, Any] = field(default_factory=dict)
     fixed: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)
+    products: dict[tuple[str, str, str, str], dict[str, float]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return the number of its values."""
         parts: tuple[Sized, ...] = self.entries, self.trsm_rates, self.rasters, self.policy, self.fixed
-        return sum(len(part) for part in parts)
+        return sum(len(part) for part in (*parts, self.products))
 
 
 def read(path: Traversable, device: str | None = None) -> Document | None:
@@ -129,6 +135,7 @@ def _trusted_document(raw: dict[str, Any]) -> Document:
     document.rasters.update(raw.get("rasters", {}))
     document.policy.update(raw.get("policy", {}))
     document.fixed.update(_leaves(raw.get("fixed", {}), 2))
+    document.products.update(_leaves(raw.get("products", {}), 4))
     return document
 
 
@@ -163,7 +170,8 @@ def parse(content: bytes) -> Document:
     if schema == SCHEMA_1 and type(schema) is int:
         raw, schema = _converted(raw), SCHEMA
     _check(type(schema) is int and schema == SCHEMA, f"its schema is {schema!r}, not {SCHEMA}")
-    _known(raw, ("schema", "device", "entries", "trsm_rates", "rasters", "policy", "fixed"), "it")
+    known = "schema", "device", "entries", "trsm_rates", "rasters", "policy", "fixed", "products"
+    _known(raw, known, "it")
     device = raw.get("device")
     _check(isinstance(device, str) and 0 < len(device) <= 256, "its device is no name")
     document = Document(device)
@@ -183,6 +191,9 @@ def parse(content: bytes) -> Document:
     document.policy = checked(_object(raw.get("policy", {}), "policy"), _check)
     for (stem, dtype), value in _paths(raw.get("fixed", {}), (tuple(FIXED), tuple(DTYPES)), "fixed"):
         document.fixed[stem, dtype] = _parameters(FIXED[stem], value, f"fixed.{stem}.{dtype}")
+    for stem, value in _object(raw.get("products", {}), "products").items():
+        _check(stem in FAMILIES and FAMILIES[stem].is_product, f"products: {stem!r} has no products")
+        _parse_products(document, stem, value)
     return document
 
 
@@ -201,6 +212,16 @@ def _parse_family(document: Document, stem: str, value: Any) -> None:
     for (dtype, layout, size), entry in _paths(value, levels, f"entries.{stem}"):
         where = f"entries.{stem}.{dtype}.{layout}.{size}"
         document.entries[stem, dtype, layout, size] = _entry(stem, entry, where)
+
+
+def _parse_products(document: Document, stem: str, value: Any) -> None:
+    for (dtype, layout), points in _paths(value, (tuple(DTYPES), TUNED[stem].layouts), f"products.{stem}"):
+        where = f"products.{stem}.{dtype}.{layout}"
+        for point, rates in _object(points, where).items():
+            _check(POINT.fullmatch(point) is not None, f"{where}: {point!r} is no m x n x k")
+            for name, rate in _object(rates, f"{where}.{point}").items():
+                _check_rate(rate, f"{where}.{point}.{name}")
+            document.products[stem, dtype, layout, point] = rates
 
 
 def _entry(stem: str, entry: Any, where: str) -> Entry:
@@ -259,7 +280,8 @@ def difference(document: Document, base: Document) -> Document:
     rasters = {key: each for key, each in document.rasters.items() if base.rasters.get(key) != each}
     policy = {key: each for key, each in document.policy.items() if base.policy.get(key) != each}
     fixed = {key: each for key, each in document.fixed.items() if base.fixed.get(key) != each}
-    return Document(document.device, entries, rates, rasters, policy, fixed)
+    products = {key: each for key, each in document.products.items() if base.products.get(key) != each}
+    return Document(document.device, entries, rates, rasters, policy, fixed, products)
 
 
 def _check(condition: bool, problem: str) -> None:
@@ -305,6 +327,10 @@ def dumps(document: Document) -> str:
         }
     if document.fixed:
         file["fixed"] = _tree({path: _Line(values) for path, values in document.fixed.items()})
+    if document.products:
+        file["products"] = _tree(
+            {path: _Line(_rounded_all(rates)) for path, rates in document.products.items()}
+        )
     return _indented(file, "") + "\n"
 
 

@@ -11,7 +11,6 @@ variant of that kind is taken.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
 from math import inf, prod
 from operator import itemgetter
 from typing import Any, NamedTuple
@@ -24,7 +23,6 @@ from ..model.block_cost import dram_rate
 from ..model.columns import Columns
 from ..model.gemm import dram_cycles, gemm_block
 from ..model.occupancy import blocks_per_sm
-from ..model.score import cycles
 from ..types import Dtype, Region, Triangle
 from . import portfolio, tuned_files
 from .leaf import of_class, runs
@@ -34,6 +32,8 @@ from .operand_copies import (
     OperandLayouts,
     copied_bytes,
     copying,
+    match_alignment,
+    misalignment_cost,
     other_layouts,
     packed_bytes,
     packing,
@@ -45,13 +45,18 @@ from .product_kinds import (
     GemmProblem,
     Kind,
     applies,
-    match_alignment,
     packed_variant,
     variant_of,
     without_3m,
 )
 from .split_k import MIN_SLICE, MOST_WAVES, split_times, whole_or_stream_k
-from .throughput_model import Measured, ThroughputModel, Unmeasured, measured_model, of_fused_trmm
+from .throughput_model import (
+    Measured,
+    ThroughputModel,
+    Unmeasured,
+    measured_model,
+    of_fused_trmm,
+)
 from .tuned_files import policy_of, rates_of
 
 __all__ = [
@@ -162,21 +167,12 @@ def _of_row(
     row: Row, cycle: float, uncertainty: float, problem: GemmProblem, device: Device
 ) -> Iterator[Candidate]:
     """The candidates of a Config, by numbers of slices."""
-    cycle *= _misalignment_cost(row.config, problem, device)
+    cycle *= misalignment_cost(row.config, problem.extents, problem.aligned, device, problem.region)
     for time in split_times(
         row.config, cycle, problem.extents, device, problem.splits, problem.region, problem.workspace_limit
     ):
         seconds = time.seconds * uncertainty + reading_c(row.config, problem, device)
         yield Candidate(seconds, time.splits, row.variant, row.measured, problem.copied, cycle * uncertainty)
-
-
-def _misalignment_cost(config: Any, problem: GemmProblem, device: Device) -> float:
-    """Return the factor by which sector-misaligned columns slow the product down."""
-    first, second = (each if each < ALIGNED else 0 for each in problem.aligned)
-    if not (first or second):
-        return 1.0
-    cycles_here = partial(cycles, config.STEM, config, problem.extents, device, region=problem.region)
-    return cycles_here(sector_misaligned=(first, second)) / cycles_here()
 
 
 def _packed_candidates(problem: GemmProblem, device: Device) -> Iterator[Candidate]:
@@ -263,7 +259,9 @@ class CandidateTable:
         """
         if self._bounds is None:
             return
-        seconds_per_cycle, factors = (values[self._numbers] for values in self._model.at(problem.extents))
+        seconds_per_cycle, factors = (
+            values[self._numbers] for values in self._model.at(problem.extents, problem.aligned)
+        )
         if isinstance(problem.region, Triangle):
             seconds_per_cycle = of_fused_trmm(seconds_per_cycle)
         bounds = np.zeros(len(self.rows))

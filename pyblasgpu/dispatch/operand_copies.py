@@ -9,14 +9,16 @@ runs as one of layout 'nt' does, whose k-tiles are copied as stored.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache, partial
 from itertools import product
 from math import prod
 from typing import Any, NamedTuple
 
 from ..gpu.device import Device
 from ..model.block_cost import dram_rate
+from ..model.score import cycles
 from ..operands import SECTOR
-from ..types import Dtype
+from ..types import Dtype, Region, Triangle
 from .tuned_files import rates_of
 
 __all__ = [
@@ -26,10 +28,12 @@ __all__ = [
     "OperandLayouts",
     "copied_bytes",
     "copying",
-    "with_layout",
+    "match_alignment",
+    "misalignment_cost",
     "other_layouts",
     "packed_bytes",
     "packing",
+    "with_layout",
     "within",
 ]
 
@@ -111,3 +115,27 @@ def packing(config: Any, extents: tuple[int, ...], device: Device) -> float:
 def _moving(size: int, share: float, device: Device) -> float:
     """Return the seconds in which `size` bytes are read and written elsewhere, at a share of DRAM's rate."""
     return 2 * size * rates_of(device).cycle_seconds / (share * dram_rate(device))
+
+
+@lru_cache(maxsize=1 << 12)
+def match_alignment(config: Any, aligned: tuple[int, int]) -> Any:
+    """`config` as it runs on operands that begin at multiples of `aligned` bytes: its kernel copies single
+    elements where these bound its vectors.
+    """
+    a, b = (max(distance // config.dtype_facts.itemsize, 1) for distance in aligned)
+    return config.for_alignment(a, b)
+
+
+def misalignment_cost(
+    config: Any,
+    extents: tuple[int, ...],
+    aligned: tuple[int, int],
+    device: Device,
+    region: Region | Triangle = Region.ALL,
+) -> float:
+    """Return the factor by which sector-misaligned columns slow the product down."""
+    first, second = (each if each < ALIGNED else 0 for each in aligned)
+    if not (first or second):
+        return 1.0
+    cycles_here = partial(cycles, config.STEM, config, extents, device, region=region)
+    return cycles_here(sector_misaligned=(first, second)) / cycles_here()

@@ -45,7 +45,6 @@ __all__ = [
     "fused_variant",
     "higher_occupancy",
     "kinds",
-    "match_alignment",
     "packed_variant",
     "persistent",
     "stems",
@@ -208,7 +207,7 @@ def _seconds_per_cycle(
 ) -> dict[Any, float]:
     """Return the seconds per cycle of a fused TRMM for each candidate; 1 for all where none is measured."""
     first = next(iter(candidates.rates))
-    model = measured_model(stems, first.dtype, first.layout, False, device)
+    model = measured_model(stems, first.dtype, first.layout, False, device, between=False)
     if model is None:
         return dict.fromkeys(candidates.rates, 1.0)
     values, uncertainties = model.at(extents)
@@ -342,15 +341,6 @@ ONE_TILE_EACH = ("c",)
 def triangle_variant(config: Any) -> Any:
     """The kernel of the same tile and pipeline for a triangle of C."""
     return replace(config, persistent=False) if config.dtype in ONE_TILE_EACH else config
-
-
-@lru_cache(maxsize=1 << 12)
-def match_alignment(config: Any, aligned: tuple[int, int]) -> Any:
-    """`config` as it runs on operands that begin at multiples of `aligned` bytes: its kernel copies single
-    elements where these bound its vectors.
-    """
-    a, b = (max(distance // config.dtype_facts.itemsize, 1) for distance in aligned)
-    return config.for_alignment(a, b)
 
 
 FEWER_BLOCKS = (1, 2, 4)  # persistent blocks a multiprocessor, where it holds more

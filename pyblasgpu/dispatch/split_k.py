@@ -30,6 +30,7 @@ __all__ = [
     "attainable",
     "measured_seconds_per_cycle",
     "partial_bytes",
+    "slice_counts",
     "split_times",
     "tile_schedule_of",
     "whole_or_stream_k",
@@ -56,12 +57,15 @@ class SplitTime(NamedTuple):
 
 
 def measured_seconds_per_cycle(
-    config: Any, extents: tuple[int, ...], seconds: float, device: Device
+    config: Any, extents: tuple[int, ...], seconds: float, device: Device, splits: int = 1
 ) -> float:
-    """Seconds of a cycle of the model, by those that a product was measured to take, unsplit or,
-    where that is faster by the model, by stream-K.
+    """Seconds of a cycle of the model, by those that a product was measured to take in `splits` slices;
+    unsplit, or, where that is faster by the model, by stream-K.
     """
     launch = _Launch(config, 1.0, extents, Region.ALL, device)
+    if splits > 1:
+        others = launch._replace(seconds_per_cycle=0.0).sliced(0.0, splits)
+        return max(seconds - others, seconds / 2) / (launch.sliced(launch.seconds(), splits) - others)
     cycles_taken = launch.seconds()
     if _can_stream_k(config, extents, device, Region.ALL, None):
         cycles_taken = min(cycles_taken, launch.stream_k())
@@ -113,7 +117,7 @@ def split_times(
         return
     blocks, at_once = config.grid(m, n, region), blocks_per_sm(config, device) * device.sm_count
     each = partial_bytes(m, n, config.dtype_facts)
-    for splits in COUNTS:
+    for splits in slice_counts(blocks, at_once):
         # one partial more, of what the slices leave over
         full = (splits + 1) * each > _most(workspace_limit) or blocks * splits > MOST_WAVES * at_once
         if full or k // splits < MIN_SLICE:
@@ -123,6 +127,14 @@ def split_times(
         if seconds > HOPELESS * best:
             return
         best = min(best, seconds)
+
+
+def slice_counts(blocks: int, at_once: int) -> list[int]:
+    """Return the numbers of slices that are considered: `COUNTS`, and those of which so many as are computed
+    `at_once` leave the fewest multiprocessors idle.
+    """
+    full = (waves * at_once // blocks for waves in range(1, MOST_WAVES + 1))
+    return sorted({*COUNTS, *(splits for splits in full if splits > 1)})
 
 
 class _Launch(NamedTuple):

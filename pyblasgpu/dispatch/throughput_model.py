@@ -7,10 +7,10 @@ goes by what it was nearby and by what is usual there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from math import log2, prod
+from math import gcd, log2, prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from ..database import is_batch, sizes_of, tuned_at
 from ..gpu.device import Device
 from ..types import DTYPES
 from . import portfolio, tuned_files
+from .operand_copies import ALIGNED, match_alignment, misalignment_cost
 from .split_k import measured_seconds_per_cycle
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "Sample",
     "ThroughputModel",
     "Unmeasured",
+    "config_name",
     "measured",
     "of_fused_trmm",
     "measured_model",
@@ -36,17 +38,30 @@ UNCERTAINTY = 0.02  # of an estimate, for each factor of two between an extent a
 SAME = 0.3  # of such a factor, within which a Config's measurement is used as it is
 REACH = 2.0  # such factors, over which a measurement says less of what is usual
 NEAR = 8.0  # such factors, over which a Config's own factor gives way to the usual one
+STRAY = 0.7  # such factors, that half as much of an operand's alignment counts for
 #: The power of what sets a Config apart that counts in a fused TRMM: products of all of C say only so much.
 SHARE_IN_TRMM = 0.4
 
 Extents = tuple[int, ...]
 
 
+EXTENTS = 4  # m, n, k and batch
+Aligned = tuple[int, int]
+
+
 class Sample(NamedTuple):
-    """The seconds that a cycle of the model took at some extents."""
+    """The seconds that a cycle of the model took at some extents, with columns of operands at multiples of
+    `aligned` bytes.
+    """
 
     extents: Extents
     seconds_per_cycle: float
+    aligned: Aligned = (ALIGNED, ALIGNED)
+
+    @property
+    def place(self) -> tuple[float, ...]:
+        """The logarithms of what it was measured at."""
+        return _place(self.extents, self.aligned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,37 +96,41 @@ class ThroughputModel:
 
     def __init__(self, tuned: Sequence[Measured]):
         self.tuned = tuple(tuned)
-        points = list(dict.fromkeys(sample.extents for known in tuned for sample in known.samples))
-        column = {extents: i for i, extents in enumerate(points)}
-        self._points = np.log2([_padded(extents) for extents in points])
+        points = list(dict.fromkeys(sample.place for known in tuned for sample in known.samples))
+        column = {place: i for i, place in enumerate(points)}
+        self._points = np.array(points)
         # Configs by points: the logarithm of the seconds, and whether there is a sample
         self._logs, self._has_sample = np.zeros((2, len(tuned), len(points)))
         for row, known in enumerate(tuned):
             for sample in known.samples:
-                self._logs[row, column[sample.extents]] = np.log(sample.seconds_per_cycle)
-                self._has_sample[row, column[sample.extents]] = 1
+                self._logs[row, column[sample.place]] = np.log(sample.seconds_per_cycle)
+                self._has_sample[row, column[sample.place]] = 1
         stems = [known.config.STEM for known in tuned]
         family = np.array([[stem == other for other in stems] for stem in dict.fromkeys(stems)], float)
         self._of = family.argmax(axis=0)
         # a choice looks up the same extents several times, once for each way to copy operands
-        self._last: tuple[Extents | None, Any] = (None, None)
+        self._last: tuple[Any, Any] = (None, None)
         self._sums, self._counts = family @ self._logs, family @ self._has_sample  # families by points
 
-    def at(self, extents: Extents) -> tuple[NDArray[Any], NDArray[Any]]:
+    def at(
+        self, extents: Extents, aligned: Aligned = (ALIGNED, ALIGNED)
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
         """The seconds per cycle of each Config at `extents`, and by what factor they are uncertain.
 
         What sets a Config apart from the usual one of its family there is partly due to the extents at which
         it was measured, so it counts the less the farther the nearest of these are.
         """
         known, answer = self._last
-        if known != extents:
-            answer = self._at(extents)
-            self._last = extents, answer
+        if known != (extents, aligned):
+            answer = self._at(_place(extents, aligned))
+            self._last = (extents, aligned), answer
         seconds_per_cycle, factors = answer
         return seconds_per_cycle, factors
 
-    def _at(self, extents: Extents) -> tuple[NDArray[Any], NDArray[Any]]:
-        distances = np.abs(self._points - np.log2(_padded(extents))).sum(axis=1)
+    def _at(self, place: tuple[float, ...]) -> tuple[NDArray[Any], NDArray[Any]]:
+        apart = np.abs(self._points - np.array(place))
+        strays = apart[:, EXTENTS:].sum(axis=1)  # beyond those that all have
+        distances = apart[:, :EXTENTS].sum(axis=1) + strays - strays.min()
         # what is usual: the mean of a family's Configs, the nearer the weightier
         weights = np.exp(-distances / REACH)
         usual = (self._sums @ weights) / (self._counts @ weights)
@@ -128,7 +147,9 @@ class Unmeasured(NamedTuple):
     tuned: Sequence[Measured]
     seconds_per_cycle: float
 
-    def at(self, extents: Extents) -> tuple[NDArray[Any], NDArray[Any]]:
+    def at(
+        self, extents: Extents, aligned: Aligned = (ALIGNED, ALIGNED)
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the usual seconds of a cycle for each Config."""
         return np.full(len(self.tuned), self.seconds_per_cycle), np.ones(len(self.tuned))
 
@@ -140,9 +161,10 @@ def of_fused_trmm(seconds_per_cycle: NDArray[Any]) -> NDArray[Any]:
     return scaled
 
 
-def _padded(extents: Extents) -> list[int]:
-    """m, n, k and batch."""
-    return [*extents, *[1] * (4 - len(extents))]
+def _place(extents: Extents, aligned: Aligned) -> tuple[float, ...]:
+    """The logarithms of m, n, k and batch, and of what the operands lack in alignment."""
+    strays = (STRAY * log2(ALIGNED / min(each, ALIGNED)) for each in aligned)
+    return (*map(log2, extents), *[0.0] * (EXTENTS - len(extents)), *strays)
 
 
 def _log2_distance(first: Extents, second: Extents) -> float:
@@ -151,8 +173,12 @@ def _log2_distance(first: Extents, second: Extents) -> float:
 
 
 @tuned_files.memo(1 << 10)
-def measured(stem: str, dtype: str, layout: str, batched: bool, device: Device) -> tuple[Measured, ...]:
-    """The Configs with a time; of batches, which hide latency, there are times only for batches."""
+def measured(
+    stem: str, dtype: str, layout: str, batched: bool, device: Device, between: bool = True
+) -> tuple[Measured, ...]:
+    """The Configs with a time, in classes and, unless not `between`, at other extents; of batches, which hide
+    latency, there are times only for batches.
+    """
     origins: dict[Any, list[tuple[tuple[int, ...], str]]] = {}
     rates = portfolio.rates_of(stem, dtype, layout, device)
     for size in sizes_of(stem):
@@ -161,6 +187,7 @@ def measured(stem: str, dtype: str, layout: str, batched: bool, device: Device) 
             won = tuned_at(stem, size)[-1], f"{filed.origin}, class {size}"
             origins.setdefault(filed.config, []).append(won)
     flops = DTYPES[dtype].flops_per_fma
+    others = _between(stem, dtype, layout, device) if between else {}
 
     def samples(config: Any) -> Iterator[Sample]:
         for size, rate in rates[config].items():
@@ -168,15 +195,57 @@ def measured(stem: str, dtype: str, layout: str, batched: bool, device: Device) 
                 extents = tuned_at(stem, size)[-1]
                 seconds = flops * prod(extents) / rate / 1e12
                 yield Sample(extents, measured_seconds_per_cycle(config, extents, seconds, device))
+        for extents, (rate, splits) in others.get(config_name(config), {}).items():
+            if batched or len(extents) == 3:
+                seconds = flops * prod(extents) / rate / 1e12
+                yield _sample(config, extents, seconds, splits, device)
 
     configs = (Measured(config, tuple(won), tuple(samples(config))) for config, won in origins.items())
     return tuple(known for known in configs if known.samples)
 
 
+def config_name(config: Any) -> str:
+    """Return the name by which files have rates of a Config: its tile, threads, stages and blocks."""
+    blocks = f"{'p' if config.persistent else ''}{config.min_blocks}"
+    return f"{config.BLK_M}x{config.BLK_N}x{config.BLK_K}/{config.threads}/{config.stages}/{blocks}"
+
+
+def _between(
+    stem: str, dtype: str, layout: str, device: Device
+) -> Mapping[str, Mapping[Extents, tuple[float, int]]]:
+    """The rates of Configs, by name, at extents of no class, each with the number of slices of k by which it
+    was reached; of several the best.
+    """
+    found: dict[str, dict[Extents, tuple[float, int]]] = {}
+    for _, document in reversed(tuned_files.documents(device)):
+        for (*where, point), rates in document.products.items():
+            if where == [stem, dtype, layout]:
+                extents = tuple(map(int, point.split("x")))
+                of_point: dict[str, tuple[float, int]] = {}
+                for name, rate in rates.items():
+                    config, _, splits = name.partition("*")
+                    of_point[config] = max((rate, int(splits or 1)), of_point.get(config, (0.0, 1)))
+                for config, best in of_point.items():
+                    found.setdefault(config, {})[extents] = best
+    return found
+
+
+def _sample(config: Any, extents: Extents, seconds: float, splits: int, device: Device) -> Sample:
+    """The sample of a product of contiguous operands."""
+    (m, n, k, *_), size = extents, config.dtype_facts.itemsize
+    aligned = (
+        gcd((k if config.trans_a else m) * size, ALIGNED),
+        gcd((n if config.trans_b else k) * size, ALIGNED),
+    )
+    config = match_alignment(config, aligned)
+    cycle = measured_seconds_per_cycle(config, extents, seconds, device, splits)
+    return Sample(extents, cycle / misalignment_cost(config, extents, aligned, device), aligned)
+
+
 @tuned_files.memo(1 << 10)
 def measured_model(
-    stems: tuple[str, ...], dtype: str, layout: str, batched: bool, device: Device
+    stems: tuple[str, ...], dtype: str, layout: str, batched: bool, device: Device, between: bool = True
 ) -> ThroughputModel | None:
-    """Return the model of several families' measured Configs."""
-    tuned = [known for stem in stems for known in measured(stem, dtype, layout, batched, device)]
+    """Return the model of several families' measured Configs, in classes and `between` these."""
+    tuned = [known for stem in stems for known in measured(stem, dtype, layout, batched, device, between)]
     return ThroughputModel(tuned) if tuned else None

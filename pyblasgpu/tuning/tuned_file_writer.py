@@ -27,6 +27,7 @@ def merge(document: Document) -> Path:
         present.trsm_rates.update(document.trsm_rates)
         present.rasters.update(document.rasters)
         present.fixed.update(document.fixed)
+        present.products.update(document.products)
         present.policy = with_values(present.policy, document.policy)
     return user_file(document.device)
 

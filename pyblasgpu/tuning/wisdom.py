@@ -144,6 +144,7 @@ def forget(device: str, stems: tuple[str, ...] | None = None, dtypes: tuple[str,
         document.rasters = {dtype: each for dtype, each in document.rasters.items() if kept("gemm", dtype)}
         document.policy = dict(_kept(document.policy, kept))
         document.fixed = {key: each for key, each in document.fixed.items() if kept(*key)}
+        document.products = {key: each for key, each in document.products.items() if kept(*key[:2])}
         return before - len(document)
 
 

@@ -10,8 +10,9 @@ from recorded import GEMM_WINNERS, seconds_of
 
 from pyblasgpu.database import Document, Entry, sizes_of, tuned_at
 from pyblasgpu.dispatch import choose as selecting
-from pyblasgpu.dispatch import split_k, tuned_files
+from pyblasgpu.dispatch import split_k, throughput_model, tuned_files
 from pyblasgpu.dispatch.choose import select
+from pyblasgpu.dispatch.operand_copies import match_alignment, misalignment_cost
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning.results import winners
@@ -36,7 +37,7 @@ def losses(recorded, monkeypatch, hidden: bool) -> dict[tuple[str, str, str], fl
     what others did there, `hidden`. Without those where the time of what is chosen is not known.
     """
     document, times = recorded
-    monkeypatch.setattr(split_k, "COUNTS", ())
+    monkeypatch.setattr(split_k, "slice_counts", lambda *_: ())
     # the recorded times are the device's alone
     monkeypatch.setattr(tuned_files, "policy_changes", [{"host_seconds": 0.0}])
     loss = {}
@@ -85,3 +86,54 @@ def test_an_untuned_class_has_others_to_stand_in(recorded, monkeypatch):
     assert mean(alone) < 0.07 and sum(loss > 0.25 for loss in alone) <= 16
     squares = [loss for (*_, size), loss in lost.items() if len(set(tuned_at("gemm_simt", size)[-1])) == 1]
     assert len(squares) == 158 and mean(squares) < 0.05 and sum(loss > 0.1 for loss in squares) <= 24
+
+
+def with_product(monkeypatch, point: str, splits: int = 1, rate: float = 60.0) -> tuple:
+    """The extents of `point`, and a Config of small tiles for which alone a file has a `rate` there."""
+    forget()
+    extents = tuple(map(int, point.split("x")))
+    before = select("gemm", DTYPES["s"], "nn", extents, H200).config
+    configs = (each.config for each in throughput_model.measured("gemm_simt", "s", "nn", False, H200))
+    other = next(each for each in configs if each.BLK_M * each.BLK_N < 2048 and each != before)
+    name = throughput_model.config_name(other) + f"*{splits}" * (splits > 1)
+    seen = Document(H200.name, products={("gemm_simt", "s", "nn", point): {name: rate}})
+    documents = tuned_files.documents(H200)
+    forget()
+    monkeypatch.setattr(tuned_files, "documents", lambda device: (("the file", seen), *documents))
+    return extents, other
+
+
+def cycle_of(config, extents: tuple[int, ...], aligned: int = 32) -> float:
+    model = throughput_model.measured_model(("gemm_simt",), "s", "nn", False, H200)
+    number = [each.config for each in model.tuned].index(config)
+    return float(model.at(extents, (aligned, aligned))[0][number])
+
+
+def test_a_rate_between_the_classes_decides_there(monkeypatch):
+    extents, other = with_product(monkeypatch, "1200x1200x1200")
+    assert select("gemm", DTYPES["s"], "nn", extents, H200).config == other
+    assert select("gemm", DTYPES["s"], "nn", (4096, 4096, 4096), H200).config != other
+    forget()
+
+
+def test_a_rate_of_misaligned_operands_is_one_of_those(monkeypatch):
+    extents, other = with_product(monkeypatch, "1201x1201x1201")
+    odd, aligned = cycle_of(other, extents, 4), (4, 4)
+    assert odd < 0.9 * cycle_of(other, extents)
+    variant = match_alignment(other, aligned)
+    seconds = next(split_k.split_times(variant, odd, extents, H200)).seconds
+    cost = misalignment_cost(variant, extents, aligned, H200)
+    assert seconds * cost == pytest.approx(2e-12 * 1201**3 / 60.0, rel=0.1)
+    forget()
+
+
+def test_a_rate_of_slices_is_estimated_as_such(monkeypatch):
+    extents, other = with_product(monkeypatch, "64x64x65536", splits=64, rate=20.0)
+    seconds = next(split_k.split_times(other, cycle_of(other, extents), extents, H200, 64)).seconds
+    assert seconds == pytest.approx(2e-12 * 64 * 64 * 65536 / 20.0, rel=0.01)
+    forget()
+
+
+def test_slices_fill_whole_waves():
+    """25 tiles, of which 264 run at once: ten slices, or twenty-one in two waves."""
+    assert {10, 21, 31, 42} <= set(split_k.slice_counts(25, 264)) and 1 not in split_k.slice_counts(200, 264)

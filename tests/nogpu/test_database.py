@@ -28,6 +28,7 @@ H200 = known("h200")
 FAMILY = FAMILIES["gemm_simt"]
 KEY = ("gemm_simt", "s", "nn", "large")
 FUSED = ("trsm_fused_simt", "s", "left_rowmajor", "1024x8192")
+BETWEEN = ("gemm_simt", "s", "nn", "777x777x777")
 
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -40,13 +41,15 @@ def document():
     config = selecting.select("gemm_simt", DTYPES["s"], "nn", (4096,) * 3, H200).config
     entry = Entry(FAMILY.parameters_of(config), 38.1234, {"tiny": 3.14159, "batch16": 2.0})
     entries = {KEY: entry, FUSED: Entry(entry.parameters, 2.5)}
-    return Document(H200.name, entries, {("z", "512x32"): {"recursion": 2.0, "trsm_fused": 3.0}})
+    rates = {("z", "512x32"): {"recursion": 2.0, "trsm_fused": 3.0}}
+    return Document(H200.name, entries, rates, products={BETWEEN: {"64x64x32/128/3/p2": 20.0}})
 
 
 def test_what_is_written_is_read(document):
     again = parse(dumps(document).encode())
     assert again.device == document.device and again.trsm_rates == document.trsm_rates
-    assert again.entries[FUSED] == document.entries[FUSED] and len(again) == 3
+    assert again.entries[FUSED] == document.entries[FUSED] and len(again) == 4
+    assert again.products == document.products
     rounded = Entry(document.entries[KEY].parameters, 38.12, {"batch16": 2.0, "tiny": 3.142})
     assert again.entries[KEY] == rounded
 
@@ -78,6 +81,7 @@ def of_schema_1(document):
     solvers = {dtype: {"left_by_rows": layouts["left_rowmajor"]} for dtype, layouts in fused.items()}
     raw.pop("trsm_rates", None)
     raw["entries"]["trsm_leaf"] = {"s": {}}
+    raw.pop("products", None)
     raw |= {"schema": 1, "stop_size": {"trsm": {"d": {"few": 256}}}, "solver": {"gemm_simt": solvers}}
     raw["method"] = {"trmm": {"z": {"512x32": "in_place"}}}
     return with_old_names(json.dumps(raw))
@@ -173,6 +177,11 @@ CHANGES = {
     "fixed with an unknown parameter": lambda raw: raw.update(fixed={"symv": {"s": {"BLK_Q": 4}}}),
     "fixed with a text": lambda raw: raw.update(fixed={"symv": {"s": {"WARPS": "4"}}}),
     "fixed with a bool for an int": lambda raw: raw.update(fixed={"symv": {"s": {"WARPS": True}}}),
+    "products of a family without": lambda raw: raw["products"].update(trsm_mma={}),
+    "products of an unknown layout": lambda raw: raw["products"]["gemm_simt"]["s"].update(nx={}),
+    "products of two extents": lambda raw: raw["products"]["gemm_simt"]["s"]["nn"].update({"7x7": {}}),
+    "products of extent 0": lambda raw: raw["products"]["gemm_simt"]["s"]["nn"].update({"7x0x7": {}}),
+    "products with a text": lambda raw: raw["products"]["gemm_simt"]["s"]["nn"]["777x777x777"].update(a="1"),
     "fixed as a list": lambda raw: raw.update(fixed={"symv": {"s": [4]}}),
 }
 

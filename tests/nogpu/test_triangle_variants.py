@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from pyblasgpu.dispatch import choose, product_kinds
+from pyblasgpu.dispatch import choose, operand_copies, product_kinds
 from pyblasgpu.dispatch.choose import tuned_configs
 from pyblasgpu.dispatch.portfolio import Portfolio
 from pyblasgpu.dispatch.throughput_model import of_fused_trmm
@@ -41,10 +41,10 @@ def test_the_choice_takes_the_variant(region):
 def test_operands_that_begin_within_sectors_leave_a_config_as_it_is():
     """Its kernel sees that; single elements it copies where vectors do not fit."""
     config = next(c for c in tuned_configs("gemm", DTYPES["z"], "nn", H200) if not c.through_l1)
-    assert product_kinds.match_alignment(config, (16, 16)) == config
+    assert operand_copies.match_alignment(config, (16, 16)) == config
     config = next(c for c in tuned_configs("gemm", DTYPES["d"], "nn", H200) if c.VEC_A == c.VEC_B == 2)
-    assert product_kinds.match_alignment(config, (16, 16)) == config
-    assert product_kinds.match_alignment(config, (8, 32)) == config.scalar_variant
+    assert operand_copies.match_alignment(config, (16, 16)) == config
+    assert operand_copies.match_alignment(config, (8, 32)) == config.scalar_variant
 
 
 def test_in_a_fused_trmm_paces_count_for_less():

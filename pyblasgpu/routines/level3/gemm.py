@@ -17,9 +17,8 @@ from ...database import families_of
 from ...dispatch import overrides
 from ...dispatch.choose import select
 from ...dispatch.gemm import prefetches_c, raster_of
-from ...dispatch.operand_copies import ALIGNED
+from ...dispatch.operand_copies import ALIGNED, match_alignment
 from ...dispatch.overrides import Algorithm, method_of
-from ...dispatch.product_kinds import match_alignment
 from ...dispatch.split_k import STREAM_K, tile_schedule_of
 from ...gpu.device import current
 from ...kernels.common.options import options_of
