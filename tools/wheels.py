@@ -8,17 +8,23 @@ its own and counts the kernels that are found there.
 from __future__ import annotations
 
 import argparse
+import json
+import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from configparser import ConfigParser
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 from pyblasgpu import __version__
+from pyblasgpu.bench.machine import commit
 from pyblasgpu.gpu.build.archive import archive_name
-from pyblasgpu.gpu.build.compile import architecture
+from pyblasgpu.gpu.build.compile import architecture, versions
 from pyblasgpu.gpu.build.kernel_digest import digest_of_all
 from pyblasgpu.gpu.device import known
 
@@ -67,45 +73,122 @@ build-backend = "setuptools.build_meta"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Build archives and wheels; returns the exit code."""
     options = _parser().parse_args(arguments)
-    command = [sys.executable, "-m", "pyblasgpu", "build", "--arch", ",".join(options.arch)]
-    command += ["--out", str(options.archives)] + (["--jobs", str(options.jobs)] if options.jobs else [])
-    if subprocess.run(command, check=False).returncode:
-        return 1
     found = {name: options.archives / _file_name(name) for name in options.arch}
-    megabytes = sum(path.stat().st_size for path in found.values()) / 1e6
-    with tempfile.TemporaryDirectory() as folder:
-        together = megabytes <= options.limit
-        in_it, apart = (list(found.values()), {}) if together else ([], found)
-        stages = [stage_everything(Path(folder) / "pyblasgpu", in_it, list(apart))]
-        stages += [stage_kernels(Path(folder) / name, name, path) for name, path in apart.items()]
-        for stage in stages:
-            _build_wheel(stage, options.out)
+    missing = [str(path) for path in found.values() if options.built and not path.exists()]
+    if missing:
+        print(f"tools/wheels.py: no archive of this version: {', '.join(missing)}", file=sys.stderr)
+        return 1
+    built = {} if options.built else {name: build_archive(name, options) for name in options.arch}
+    if any(each is None or each["failed"] for each in built.values()):
+        return 1
+    together = sum(path.stat().st_size for path in found.values()) / 1e6 <= options.limit
+    begun = time.monotonic()
+    _build_wheels(found, together, options.out)
+    seconds = time.monotonic() - begun
     for name, path in found.items():
         print(f"{name}: {path.stat().st_size / 1e6:.1f} MB")
-    return check(options.out, options.arch) if options.check else 0
+    counts = check(options.out, options.arch, together) if options.check else {}
+    if options.record is not None:
+        record(options.record, rows(found, built, counts), options.out, seconds)
+    return 0 if all(ready == wanted for ready, wanted in counts.values()) else 1
 
 
-def check(folder: Path, names: Sequence[str]) -> int:
-    """Install the wheels of a folder, and look for all kernels there; returns the exit code."""
-    is_whole = True
+def build_archive(name: str, options: argparse.Namespace) -> dict[str, Any] | None:
+    """Build the archive of an architecture; returns what the command says of it, and its time."""
+    command = [sys.executable, "-m", "pyblasgpu", "build", "--json", "--arch", name]
+    command += ["--out", str(options.archives)] + (["--jobs", str(options.jobs)] if options.jobs else [])
+    begun = time.monotonic()
+    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, text=True)
+    if not done.stdout:
+        return None
+    (built,) = json.loads(done.stdout)
+    for kernel, complaint in built["failed"]:
+        print(f"{name}: failed: {kernel}: {complaint}", file=sys.stderr)
+    return {**built, "seconds": time.monotonic() - begun}
+
+
+def _build_wheels(found: Mapping[str, Path], together: bool, out: Path) -> None:
+    """One wheel with all archives, or one without and one for each of them."""
+    with tempfile.TemporaryDirectory() as folder:
+        in_it = list(found.values()) if together else []
+        stages = [stage_everything(Path(folder) / "pyblasgpu", in_it, list(found))]
+        if not together:
+            stages += [stage_kernels(Path(folder) / name, name, path) for name, path in found.items()]
+        for stage in stages:
+            _build_wheel(stage, out)
+
+
+def check(folder: Path, names: Sequence[str], together: bool) -> dict[str, tuple[int, int]]:
+    """Install the wheels of a folder; returns how many kernels of each architecture are found, of how many.
+
+    Kernels apart are installed by the extra that names their architecture, and none may be there before.
+    """
+    counts = {}
     with tempfile.TemporaryDirectory() as home:
         environment, python = Path(home) / "installed", Path(home) / "installed" / "bin" / "python"
         subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
-        wheels = [str(path) for path in sorted(folder.glob("*.whl"))]
-        subprocess.run([str(python), "-m", "pip", "install", "--quiet", *wheels], check=True)
+        pip = [str(python), "-m", "pip", "install", "--quiet"]
+        (package,) = folder.glob(f"pyblasgpu-{__version__}-*.whl")
+        subprocess.run([*pip, str(package)], check=True)
         for name in names:
-            # away from the checkout and from PYTHONPATH, so that the wheels are what is imported
-            done = subprocess.run(
-                [str(python), "-I", "-c", COUNT, name], check=True, cwd=home, capture_output=True, text=True
-            )
-            found, count = map(int, done.stdout.split())
-            print(f"{name}: {found} of {count} kernels are found")
-            is_whole = is_whole and found == count
-    return 0 if is_whole else 1
+            before, _ = (0, 0) if together else _found_kernels(python, name)
+            extra = f"pyblasgpu[{_short(name)}]=={__version__}"
+            subprocess.run([*pip, "--no-index", "--find-links", str(folder), extra], check=True)
+            found, count = _found_kernels(python, name)
+            print(f"{name}: {found} of {count} kernels are found, {before} before [{_short(name)}]")
+            counts[name] = found - before, count
+    return counts
 
 
-def stage_everything(folder: Path, archives: Sequence[Path], apart: Sequence[str] = ()) -> Path:
-    """The sources of a wheel of this package, `archives` in it; architectures that are `apart` are extras."""
+def _found_kernels(python: Path, name: str) -> tuple[int, int]:
+    """Kernels of an architecture that an installation finds built ahead, and how many there are.
+
+    Away from the checkout, from PYTHONPATH and from archives of this user, so that only the wheels count.
+    """
+    command, home = [str(python), "-I", "-c", COUNT, name], python.parents[1]
+    environment = {**os.environ, "PYBLASGPU_HOME": str(home / "home")}
+    done = subprocess.run(command, check=True, cwd=home, env=environment, capture_output=True, text=True)
+    found, count = map(int, done.stdout.split())
+    return found, count
+
+
+def rows(
+    found: Mapping[str, Path],
+    built: Mapping[str, dict[str, Any] | None],
+    counts: Mapping[str, tuple[int, int]],
+) -> list[dict[str, Any]]:
+    """What the record holds of each architecture."""
+    made = []
+    for name, path in found.items():
+        row: dict[str, Any] = {"architecture": name, "archive_mb": round(path.stat().st_size / 1e6, 1)}
+        done = built.get(name)
+        if done is not None and done["compiled"]:
+            row |= {"compiled": done["compiled"], "seconds": round(done["seconds"])}
+        if name in counts:
+            row["found"], row["kernels"] = counts[name]
+        made.append(row)
+    return made
+
+
+def record(path: Path, made: Sequence[dict[str, Any]], wheels: Path, seconds: float) -> None:
+    """Write sizes and times; of an architecture that was recorded before, what this run has not measured
+    stays.
+    """
+    before = json.loads(path.read_text())["results"] if path.exists() else []
+    known = {row["architecture"]: row for row in before}
+    for row in made:
+        known[row["architecture"]] = known.get(row["architecture"], {}) | row
+    sizes = {file.name: round(file.stat().st_size / 1e6, 1) for file in sorted(wheels.glob("*.whl"))}
+    facts = {"date": date.today().isoformat(), "commit": commit(), "version": __version__}
+    facts |= {"toolchain": versions(), "wheels_mb": sizes, "packing_seconds": round(seconds)}
+    path.write_text(json.dumps({**facts, "results": list(known.values())}, indent=1) + "\n")
+
+
+def stage_everything(folder: Path, archives: Sequence[Path], names: Sequence[str] = ()) -> Path:
+    """The sources of a wheel of this package, `archives` in it.
+
+    Architectures of these `names` are extras. Without archives an extra requires the package of its kernels.
+    """
     folder.mkdir(parents=True)
     for name in IN_THE_WHEEL:
         if (ROOT / name).is_dir():
@@ -115,11 +198,12 @@ def stage_everything(folder: Path, archives: Sequence[Path], apart: Sequence[str
     for path in archives:
         (folder / "pyblasgpu" / "data").mkdir(exist_ok=True)
         shutil.copy(path, folder / "pyblasgpu" / "data")
-    if apart:
+    if names:
         setup = ConfigParser(interpolation=None)
         setup.read(folder / "setup.cfg")
-        for short in map(_short, apart):
-            setup["options.extras_require"][short] = f"\npyblasgpu-kernels-{short}=={__version__}"
+        for short in map(_short, names):
+            required = "" if archives else f"\npyblasgpu-kernels-{short}=={__version__}"
+            setup["options.extras_require"][short] = required
         with open(folder / "setup.cfg", "w") as file:
             setup.write(file)
     return folder
@@ -160,8 +244,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs", type=int, help="processes that compile (one a core)")
     parser.add_argument("--limit", type=float, default=LIMIT_MB, help="MB that one wheel may have")
     parser.add_argument("--archives", type=Path, default=ROOT / "build" / "kernels")
+    parser.add_argument("--built", action="store_true", help="the archives are there; compile nothing")
     parser.add_argument("--out", type=Path, default=ROOT / "dist")
     parser.add_argument("--check", action="store_true", help="install the wheels and count their kernels")
+    parser.add_argument(
+        "--record", type=Path, metavar="FILE", help="JSON of sizes and times, kept up to date"
+    )
     return parser
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import importlib
+import json
+import shutil
 import sys
 from configparser import ConfigParser
 from pathlib import Path
@@ -26,13 +28,22 @@ def wheels(monkeypatch):
     return importlib.import_module("wheels")
 
 
+@pytest.fixture(scope="module")
+def two_kernels(tmp_path_factory):
+    """An archive of two kernels; its processes take seconds to start."""
+    folder = tmp_path_factory.mktemp("built")
+    done = build.build(
+        fake_toolchain.kernels(2), (9, 0), folder, workers=1, compiler=fake_toolchain.compile_job
+    )
+    return Path(done.path)
+
+
 @pytest.fixture
-def built(tmp_path, monkeypatch):
-    """An archive of two kernels, in no place where it is looked for."""
+def built(two_kernels, tmp_path, monkeypatch):
+    """An archive in no place where it is looked for."""
     monkeypatch.setenv("PYBLASGPU_HOME", str(tmp_path / "home"))
-    sources = fake_toolchain.kernels(2)
-    done = build.build(sources, (9, 0), tmp_path / "out", workers=1, compiler=fake_toolchain.compile_job)
-    yield Path(done.path)
+    (tmp_path / "out").mkdir()
+    yield Path(shutil.copy(two_kernels, tmp_path / "out"))
     archive.forget()
 
 
@@ -51,7 +62,7 @@ def test_a_package_of_kernels_is_found_once_installed(wheels, built, tmp_path, m
 
 
 def test_one_wheel_holds_the_archives_beside_the_package(wheels, built, tmp_path):
-    stage = wheels.stage_everything(tmp_path / "stage", [built])
+    stage = wheels.stage_everything(tmp_path / "stage", [built], ["sm_90"])
     assert (stage / "pyblasgpu" / "data" / built.name).read_bytes() == built.read_bytes()
     names = {path.name for path in (stage / "pyblasgpu" / "database").iterdir()}
     assert {"sm_90.json", "schema.json", "__init__.py"} <= names
@@ -59,6 +70,7 @@ def test_one_wheel_holds_the_archives_beside_the_package(wheels, built, tmp_path
     setup = ConfigParser()
     setup.read(stage / "setup.cfg")
     assert "data/*.kernels" in setup["options.package_data"]["pyblasgpu"]
+    assert setup["options.extras_require"]["sm90"] == ""
 
 
 def test_architectures_of_other_wheels_are_extras(wheels, tmp_path):
@@ -70,32 +82,86 @@ def test_architectures_of_other_wheels_are_extras(wheels, tmp_path):
     assert "sm120" in extras and "cu13" in extras
 
 
+@pytest.fixture
+def commands(wheels, built, monkeypatch):
+    """Commands that the script has run; each wheel is a file, and kernels are found once it is installed."""
+    made = []
+
+    def run(command, **_):
+        made.append(command)
+        done = SimpleNamespace(stdout="", returncode=0)
+        if "wheel" in command:
+            name = Path(command[-1]).name.replace("sm_", "pyblasgpu_kernels_sm")
+            Path(command[-2], f"{name}-{pyblasgpu.__version__}-py3-none-any.whl").touch()
+        elif "build" in command:
+            done.stdout = json.dumps([{"compiled": 2, "failed": run.failed}])
+        elif command[-2] == wheels.COUNT:
+            is_installed = any("[sm90]" in each[-1] for each in made)
+            done.stdout = run.found if is_installed else "0 7"
+        return done
+
+    run.failed, run.found, run.made = [], "7 7", made
+    monkeypatch.setattr(wheels.subprocess, "run", run)
+    return run
+
+
+def arguments(built, tmp_path, *others):
+    folders = ["--archives", str(built.parent), "--out", str(tmp_path / "dist")]
+    return ["--arch", "sm_90", *folders, *others]
+
+
 @pytest.mark.parametrize(("found", "code"), [("7 7", 0), ("6 7", 1)])
-def test_installed_wheels_are_checked(wheels, tmp_path, monkeypatch, capsys, found, code):
-    commands = []
-    monkeypatch.setattr(
-        wheels.subprocess,
-        "run",
-        lambda command, **_: commands.append(command) or SimpleNamespace(stdout=found),
-    )
-    (tmp_path / "a.whl").touch()
-    assert wheels.check(tmp_path, ["sm_90"]) == code
-    assert "kernels are found" in capsys.readouterr().out
-    assert commands[1][-1] == str(tmp_path / "a.whl") and commands[2][-1] == "sm_90"
-
-
-@pytest.mark.parametrize(("limit", "count"), [(90.0, 1), (0.0, 2)])
-def test_what_is_too_large_is_a_wheel_for_each_architecture(
-    wheels, built, tmp_path, monkeypatch, limit, count
+def test_wheels_are_installed_by_the_extra_and_recorded(
+    wheels, commands, built, tmp_path, monkeypatch, capsys, found, code
 ):
-    stages = []
-    monkeypatch.setattr(wheels.subprocess, "run", lambda command, check: stages.append(command) or Done)
+    commands.found, file = found, tmp_path / "wheels.json"
+    assert wheels.main(arguments(built, tmp_path, "--limit", "0", "--check", "--record", str(file))) == code
+    assert f"{found[0]} of 7 kernels are found, 0 before [sm90]" in capsys.readouterr().out
+    (install,) = (each for each in commands.made if "--no-index" in each)
+    assert install[-2:] == [str(tmp_path / "dist"), f"pyblasgpu[sm90]=={pyblasgpu.__version__}"]
+    recorded = json.loads(file.read_text())
+    (row,) = recorded["results"]
+    assert (row["architecture"], row["compiled"], row["found"], row["kernels"]) == (
+        "sm_90", 2, int(found[0]), 7,
+    )  # fmt: skip
+    assert len(recorded["wheels_mb"]) == 2
 
-    class Done:
-        returncode = 0
 
-    arguments = ["--arch", "sm_90", "--archives", str(built.parent), "--out", str(tmp_path / "dist")]
-    assert wheels.main([*arguments, "--limit", str(limit)]) == 0
-    compiles, *made = stages
+def test_a_record_keeps_what_a_later_run_has_not_measured(wheels, commands, built, tmp_path):
+    file = tmp_path / "wheels.json"
+    kept = {"architecture": "sm_90", "seconds": 5, "archive_mb": 99.0}
+    file.write_text(json.dumps({"results": [kept, {"architecture": "sm_80"}]}))
+    assert wheels.main(arguments(built, tmp_path, "--built", "--record", str(file))) == 0
+    assert [command for command in commands.made if "build" in command] == []
+    row, other = json.loads(file.read_text())["results"]
+    assert row["seconds"] == 5 and row["archive_mb"] < 99.0 and other == {"architecture": "sm_80"}
+
+
+@pytest.mark.parametrize("limit, count", [("90", 1), ("0", 2)])
+def test_what_is_too_large_is_a_wheel_for_each_architecture(
+    wheels, commands, built, tmp_path, monkeypatch, limit, count
+):
+    assert wheels.main(arguments(built, tmp_path, "--limit", limit)) == 0
+    compiles, *made = commands.made
     assert compiles[:4] == [sys.executable, "-m", "pyblasgpu", "build"] and len(made) == count
     assert [Path(command[-1]).name for command in made] == ["pyblasgpu", "sm_90"][:count]
+
+
+def test_no_wheel_is_made_of_what_is_missing(wheels, commands, built, tmp_path, capsys):
+    commands.failed = [["gemm_simt", "no registers"]]
+    assert wheels.main(arguments(built, tmp_path)) == 1
+    built.unlink()
+    assert wheels.main(arguments(built, tmp_path, "--built")) == 1
+    assert not (tmp_path / "dist").exists()
+    errors = capsys.readouterr().err
+    assert "gemm_simt: no registers" in errors and built.name in errors
+
+
+def test_the_guide_has_the_recorded_sizes():
+    recorded = json.loads((ROOT / "benchmarks/results/wheels.json").read_text())
+    text = (ROOT / "docs/guide/first_call.md").read_text()
+    assert "some 800 kernels, and its archive takes 20 to 30 MB" in text and recorded["results"]
+    for row in recorded["results"]:
+        assert 20 <= row["archive_mb"] <= 30 and row["found"] == row["kernels"], row
+        assert 750 <= row["kernels"] <= 850, row
+    assert all(size < 100 for size in recorded["wheels_mb"].values())
