@@ -62,7 +62,7 @@ def vendor_tables(results: Path, device: str) -> Iterator[str]:
 def _beside_a_copy(rows: dict[str, dict[str, list[Ratio]]]) -> Iterator[str]:
     """The table of what memory bounds: bytes that have to move, over those that a copy moves in that time."""
     yield from ("", "## Memory bandwidth", "")
-    yield "Bytes that a routine has to read and write, over those that a copy moves in the same time:"
+    yield "Bytes that a routine reads and writes, over those that a copy moves in the same time:"
     yield "vectors of 10⁸ elements, matrices of order 16384."
     yield from ("", "| routine | s | d | c | z | measured at |", "|---|---|---|---|---|---|")
     for routine, by_dtype in rows.items():
