@@ -179,7 +179,7 @@ def record(path: Path, made: Sequence[dict[str, Any]], wheels: Path, seconds: fl
     for row in made:
         known[row["architecture"]] = known.get(row["architecture"], {}) | row
     sizes = {file.name: round(file.stat().st_size / 1e6, 1) for file in sorted(wheels.glob("*.whl"))}
-    facts = {"date": date.today().isoformat(), "commit": commit(), "version": __version__}
+    facts: dict[str, Any] = {"date": date.today().isoformat(), "commit": commit(), "version": __version__}
     facts |= {"toolchain": versions(), "wheels_mb": sizes, "packing_seconds": round(seconds)}
     path.write_text(json.dumps({**facts, "results": list(known.values())}, indent=1) + "\n")
 
