@@ -27,7 +27,7 @@ import numpy as np
 from benchmarks.host_problems import ROUTINES, HostProblem, copy_matrix, nested_document, pinned_for
 from benchmarks.several_cards import factor
 from benchmarks.study import Namespace, Option, Row, Rows, Study, device_facts, main
-from pyblasgpu.engine import executor, host_traffic, leaves
+from pyblasgpu.engine import executor, host_traffic, leaves, uploads
 from pyblasgpu.gpu import memory
 from pyblasgpu.gpu.context import current_context, current_device
 from pyblasgpu.gpu.driver import check, load
@@ -74,6 +74,7 @@ class Trace:
         watched = [
             (leaves, "enqueue_leaf", self._on_stream("compute", lambda leaf, *_: (leaf.routine, 0))),
             (host_traffic, "copy_up", self._on_stream("up", _copied)),
+            (uploads, "copy_up", self._on_stream("up", _copied)),
             (host_traffic, "copy_down", self._on_stream("down", _copied)),
             (executor, "copy_peer", self._on_stream("peer", _copied)),
             (memory, "allocate", self._on_host("allocate")),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from ..errors import CallCancelled
@@ -139,7 +140,8 @@ class TaskExecutor:
         for tile in dict.fromkeys(task.tiles):
             copy = self._reserve(index, tile, number)
             if copy is None:
-                self._unpin(pinned)
+                for each in pinned:  # what is on its way goes on
+                    each.pins -= 1
                 if must:
                     raise MemoryError(
                         f"the tiles of one task do not fit into the memory that device "
@@ -151,18 +153,10 @@ class TaskExecutor:
             ignores = tile in task.writes and overwrites(task.leaf)
             if not self._unwritten[tile] and not ignores:
                 pinned += self._begin_import(index, tile, number)
-                if not self._begin_fetch(index, copy, must):
-                    return self._unpin(pinned)
+                self._begin_fetch(index, copy)
         self._requested.append(pinned)
         self._unwritten.update(task.writes)
         return True
-
-    @staticmethod
-    def _unpin(copies: Sequence[TileCopy]) -> bool:
-        """Give up a request: its tiles may give way; what is staged stays so until then."""
-        for copy in copies:
-            copy.pins -= 1
-        return False
 
     def _reserve(self, index: int, tile: Tile, number: int) -> TileCopy | None:
         """The copy of a tile on a card, or a slot for it; None where all slots are pinned."""
@@ -188,11 +182,14 @@ class TaskExecutor:
         return copy
 
     def _evict(self, index: int, copy: TileCopy) -> None:
+        card = self.cards[index]
         if copy.staged is not None:
-            self.traffic.unstage(copy.staged)
-            copy.staged = None
+            staged, copy.staged = copy.staged, None
+            event = staged.give_up()
+            if event is not None:
+                copy.uses[card.up] = Mark(event, card.up)
         if copy.is_dirty:
-            with current_context(self.cards[index].device):
+            with current_context(card.device):
                 self._bring_home(index, copy)
         self.caches[index].drop(copy)
 
@@ -204,7 +201,6 @@ class TaskExecutor:
         That card's copy is pinned and given, if there is to be one.
         """
         importer = self.importers.get(tile, index)
-        cache = self.caches[importer]
         is_at_home = self.home_versions[tile] == self.versions[tile]
         if importer == index or not is_at_home or any(tile in each.copies for each in self._others(index)):
             return []
@@ -214,31 +210,37 @@ class TaskExecutor:
         if copy is None or copy.address is None:
             return []
         copy.pins += 1
-        if not self._begin_fetch(importer, copy, must=False):
-            copy.pins -= 1
-            cache.drop(copy)
-            return []
+        self._begin_fetch(importer, copy)
         return [copy]
 
     def _others(self, index: int) -> list[TileCache]:
         """Return the caches of the other cards."""
         return [cache for other, cache in enumerate(self.caches) if other != index]
 
-    def _begin_fetch(self, index: int, copy: TileCopy, must: bool) -> bool:
-        """Begin to copy the newest version to a card, if it is not there; False where no buffer is free."""
+    def _begin_fetch(self, index: int, copy: TileCopy) -> None:
+        """Begin to copy the newest version to a card, if it is not there."""
         if copy.version == self.versions[copy.tile] or copy.staged is not None:
-            return True
+            return
         matrix = self.matrices[copy.tile.matrix]
         if self._is_staged_elsewhere(index, copy.tile):
-            return True
+            return
         source = self._newest_elsewhere(index, copy.tile)
         if source is None and isinstance(matrix, HostMatrix):
             is_written = self.home_versions[copy.tile] > 0
             if not matrix.is_direct(is_written):
-                copy.staged = self.traffic.stage(matrix, copy.tile, is_written, must)
-                return copy.staged is not None
+                self._stage(index, copy, matrix, is_written)
+                return
         self._fetch(index, copy)
-        return True
+
+    def _stage(self, index: int, copy: TileCopy, matrix: HostMatrix, is_written: bool) -> None:
+        """Begin to copy a tile to a card through pinned buffers, after what still uses its slot."""
+        card = self.cards[index]
+        prepare = partial(self._wait_for_slot, card, copy)
+        copy.staged = self.traffic.stage(matrix, copy.tile, is_written, copy.block, card, prepare)
+
+    @staticmethod
+    def _wait_for_slot(card: Card, copy: TileCopy) -> None:
+        wait_for(card.up, copy.marks)
 
     def _is_staged_elsewhere(self, index: int, tile: Tile) -> bool:
         """Whether the tile is on its way to another card through a pinned buffer."""
@@ -270,7 +272,7 @@ class TaskExecutor:
             elif isinstance(matrix, HostMatrix):
                 is_written = self.home_versions[tile] > 0
                 if not matrix.is_direct(is_written):
-                    copy.staged = self.traffic.stage(matrix, tile, is_written, must=True)
+                    self._stage(index, copy, matrix, is_written)
                     self._upload_staged(card, copy)
                     return
                 wait_for(card.up, copy.marks)
@@ -280,11 +282,9 @@ class TaskExecutor:
                 self._fetch_from_card(card, copy, self._at_home(tile))
 
     def _upload_staged(self, card: Card, copy: TileCopy) -> None:
-        """Enqueue the copy of what is staged."""
-        wait_for(card.up, copy.marks)
+        """Wait until all of a tile that is staged is enqueued."""
         staged, copy.staged = copy.staged, None
-        event = self.traffic.upload_staged(staged, copy.block, card)
-        self._arrives(copy, event, card.up, self.versions[copy.tile])
+        self._arrives(copy, staged.finish(), card.up, self.versions[copy.tile])
 
     def _at_home(self, tile: Tile) -> TileCopy:
         """A tile in the caller's array on a card."""

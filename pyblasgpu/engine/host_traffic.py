@@ -6,9 +6,10 @@ Threads copy between the caller's pages, mapped files among them, and the buffer
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -19,27 +20,17 @@ from ..gpu.transfers import Block, copy_down, copy_up
 from ..tasks.task_list import Tile
 from .cards import Card
 from .matrices import HostMatrix, TileLayout
+from .uploads import Upload
 from .workers import Workers
 
-__all__ = ["PIECE", "THREADS", "HostTraffic", "Staged"]
+__all__ = ["PIECE", "THREADS", "HostTraffic"]
 
 #: Bytes of a tile that a thread copies at a time, so that all threads work on a tile that is waited for.
 PIECE = 8 << 20
 #: Threads that copy in each direction.
 THREADS = max(1, min(8, os.cpu_count() or 1))
 
-
-class StagedPiece(NamedTuple):
-    """Lines of a tile on their way into a pinned buffer."""
-
-    first: int
-    layout: TileLayout
-    buffer: PinnedBuffer
-    copied: Future[None]
-
-
-#: A tile on its way into pinned buffers.
-Staged = list[StagedPiece]
+Prepare = Callable[[], None]
 
 
 class HostTraffic:
@@ -76,73 +67,24 @@ class HostTraffic:
             return False
         return True
 
-    def stage(self, matrix: HostMatrix, tile: Tile, is_written: bool, must: bool) -> Staged | None:
-        """Begin to copy a tile into pinned buffers; None where there are none, unless it `must` wait."""
-        layout = matrix.layout(tile)
-        pieces = list(layout.pieces(PIECE))
-        buffers = self._take_all([_buffer_bytes(layout, part) for _, part in pieces], wait=must)
-        if buffers is None:
-            return None
-        staged: Staged = []
+    def stage(
+        self, matrix: HostMatrix, tile: Tile, is_written: bool, target: Block, card: Card, prepare: Prepare
+    ) -> Upload:
+        """Begin to copy a tile to a card by way of pinned buffers, once the stream has done what `prepare`
+        enqueues.
+        """
+        layout, view = matrix.layout(tile), matrix.view(tile, is_written)
+        upload = Upload(self._readers, self._up, card.device, card.up, prepare)
+        ready = partial(_join, self.home_jobs.get(tile))
         try:
-            view, before = matrix.view(tile, is_written), self.home_jobs.get(tile)
-            for (first, part), buffer in zip(pieces, buffers, strict=True):
+            for first, part in layout.pieces(PIECE):
                 lines = layout.lines_of(view, first, part.lines)
-                copied = self._readers.submit(self._fill, part.array(buffer.array), lines, before)
-                staged.append(StagedPiece(first, part, buffer, copied))
+                piece = target.lines_from(first, part.lines)
+                upload.add(piece, lines, _buffer_bytes(layout, part), part.array, ready)
         except BaseException:
-            for buffer in buffers[len(staged) :]:
-                self._up.give(buffer)
-            self.unstage(staged)
+            upload.give_up()
             raise
-        return staged
-
-    def _take_all(self, sizes: Sequence[int], wait: bool) -> list[PinnedBuffer] | None:
-        """A pinned buffer of each size, or none of them."""
-        buffers: list[PinnedBuffer] = []
-        try:
-            for nbytes in sizes:
-                buffer = self._up.take(nbytes, wait)
-                if buffer is None:
-                    return None
-                buffers.append(buffer)
-            return buffers
-        finally:
-            if len(buffers) < len(sizes):
-                for buffer in buffers:
-                    self._up.give(buffer)
-
-    @staticmethod
-    def _fill(target: np.ndarray, source: np.ndarray, before: Any) -> None:
-        _join(before)
-        np.copyto(target, source)
-
-    def unstage(self, staged: Staged) -> None:
-        """Give up what was staged."""
-        for piece in staged:
-            piece.copied.cancel()
-        for piece in staged:
-            if not piece.copied.cancelled():
-                piece.copied.exception()
-            self._up.give(piece.buffer)
-
-    def upload_staged(self, staged: Staged, target: Block, card: Card) -> Event:
-        """Enqueue the copies of a staged tile; the event of their end."""
-        left = list(staged)
-        try:
-            while left:
-                piece = left[0]
-                piece.copied.result()
-                source = piece.layout.block(piece.buffer.address, -1)
-                copy_up(target.lines_from(piece.first, source.lines), source, card.up)
-                event = record(card.up)
-                self._up.give(piece.buffer, event)
-                del left[0]
-        except BaseException:
-            self._up.discard(left[0].buffer)
-            self.unstage(left[1:])
-            raise
-        return event
+        return upload
 
     def upload(self, matrix: HostMatrix, tile: Tile, is_written: bool, target: Block, card: Card) -> Event:
         """Enqueue the copy of a tile whose pages are locked; the event of its end."""
@@ -171,7 +113,6 @@ class HostTraffic:
         self.home_jobs[tile] = jobs
         for first, part in layout.pieces(PIECE):
             buffer = self._down.take(_buffer_bytes(layout, part))
-            assert buffer is not None
             try:
                 copy_down(part.block(buffer.address, -1), source.lines_from(first, part.lines), card.down)
                 event = record(card.down)

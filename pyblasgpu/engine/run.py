@@ -205,13 +205,13 @@ def _drain(executor: TaskExecutor) -> None:
     for cache in executor.caches:
         for copy in cache.copies.values():
             if copy.staged is not None:
-                executor.traffic.unstage(copy.staged)
+                copy.staged.give_up()
                 copy.staged = None
+    executor.traffic.close()
     for card in executor.cards:
         for handle in card.streams:
             with suppress(PyblasgpuError, MemoryError), current_context(card.device):
                 memory.synchronize(handle)
-    executor.traffic.close()
 
 
 def _report(tasks: TaskList, executor: TaskExecutor, is_prepared: bool) -> TileReport:

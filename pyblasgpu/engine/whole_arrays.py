@@ -6,8 +6,8 @@ pieces ahead of the device, as `host_traffic` does with tiles.
 
 from __future__ import annotations
 
-from collections import deque
 from concurrent.futures import Future
+from functools import partial
 
 import numpy as np
 
@@ -15,8 +15,9 @@ from ..gpu import backend, memory
 from ..gpu.context import current_context, current_device
 from ..gpu.events import Event, record
 from ..gpu.page_locked import PinnedBuffer, PinnedPool, is_page_locked, shared_pool
-from ..gpu.transfers import Block, copy_down, copy_up
+from ..gpu.transfers import Block, copy_down
 from .host_traffic import PIECE, THREADS
+from .uploads import Upload
 from .workers import Workers
 
 __all__ = ["to_device", "to_host"]
@@ -30,45 +31,18 @@ def to_device(address: int, array: np.ndarray, stream: int) -> None:
     if not _is_staged(array):
         memory.to_device(address, array, stream)
         return
-    pool, workers = shared_pool("up"), Workers(THREADS, "pyblasgpu-up")
-    staged: deque[tuple[int, int, PinnedBuffer, Future[None]]] = deque()
+    workers = Workers(THREADS, "pyblasgpu-up")
     try:
+        upload = Upload(workers, shared_pool("up"), current_device(), stream)
         for first, part in _pieces(array):
-            while len(staged) >= AHEAD:
-                _send(address, staged, stream, pool)
-            buffer = pool.take(PIECE)
-            assert buffer is not None
-            try:
-                filled = workers.submit(np.copyto, buffer.array[: part.size], part)
-            except BaseException:
-                pool.give(buffer)
-                raise
-            staged.append((first, part.size, buffer, filled))
-        while staged:
-            _send(address, staged, stream, pool)
+            upload.add(_block(address + first, part.size), part, PIECE, partial(_first, part.size))
+        upload.finish()
     finally:
         workers.close()
-        for _, _, buffer, _ in staged:
-            pool.give(buffer)
 
 
-def _send(
-    address: int,
-    staged: deque[tuple[int, int, PinnedBuffer, Future[None]]],
-    stream: int,
-    pool: PinnedPool,
-) -> None:
-    """Enqueue the copy of the oldest piece, once it is in its buffer."""
-    first, nbytes, buffer, filled = staged[0]
-    filled.result()
-    staged.popleft()
-    try:
-        copy_up(_block(address + first, nbytes), _block(buffer.address, nbytes), stream)
-        event = record(stream)
-    except BaseException:
-        pool.discard(buffer)
-        raise
-    pool.give(buffer, event)
+def _first(count: int, buffer: np.ndarray) -> np.ndarray:
+    return buffer[:count]
 
 
 def to_host(array: np.ndarray, address: int, stream: int) -> None:
@@ -83,7 +57,6 @@ def to_host(array: np.ndarray, address: int, stream: int) -> None:
             if len(jobs) >= AHEAD:
                 jobs[-AHEAD].result()
             buffer = pool.take(PIECE)
-            assert buffer is not None
             try:
                 copy_down(_block(buffer.address, part.size), _block(address + first, part.size), stream)
                 jobs.append(workers.submit(_empty, device, part, buffer, record(stream), pool))

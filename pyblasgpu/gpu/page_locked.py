@@ -24,7 +24,7 @@ from .events import Event
 __all__ = ["PinnedBuffer", "PinnedPool", "is_page_locked", "page_locked", "shared_pool", "shared_pools"]
 
 #: Bytes of page-locked memory that the pool of the process may hold, and keeps.
-MAX_POOLED = 1 << 29
+MAX_POOLED = 1 << 28
 
 
 class PinnedBuffer:
@@ -54,42 +54,41 @@ def _free(address: int, device: int) -> None:
 class PinnedPool:
     """Page-locked buffers for copies that are under way, at most `limit` bytes of them at a time.
 
-    A buffer that is given back with an event is taken again once the event is over.
+    A buffer that is given back with an event is taken again once the event is over. Whoever waits for one
+    holds none that others wait for.
 
     Parameters
     ----------
     limit : int
-    returns : bool
-        Whether every buffer is returned without the help of whoever waits for one. Else, where none is in
-        flight, one more is allocated beyond the limit rather than waited for.
     """
 
-    def __init__(self, limit: int = MAX_POOLED, returns: bool = False):
-        self.limit, self.returns = limit, returns
+    def __init__(self, limit: int = MAX_POOLED):
+        self.limit = limit
         self.held = 0  # bytes that are allocated
         self._free: list[PinnedBuffer] = []
         self._in_flight: deque[tuple[Event, PinnedBuffer]] = deque()
         self._condition = threading.Condition()
 
-    def take(self, nbytes: int, wait: bool = True) -> PinnedBuffer | None:
-        """A buffer of `nbytes` bytes or more.
+    def take(self, nbytes: int) -> PinnedBuffer:
+        """A buffer of `nbytes` bytes or more; where the limit is reached it waits for one that others hold.
 
-        Where the limit is reached it waits for one that others hold; without `wait` it gives None then. One
-        buffer is given in any case, however large.
+        One buffer is given in any case, however large.
         """
-        with self._condition:
-            while True:
+        while True:
+            with self._condition:
                 buffer = self._find(nbytes) or self._allocated(nbytes)
-                if buffer is not None or not wait:
+                if buffer is not None:
                     return buffer
-                if self._in_flight:
-                    event, oldest = self._in_flight.popleft()
-                    event.synchronize()
-                    self._free.append(oldest)
-                elif self.returns:
+                if not self._in_flight:
                     self._condition.wait()
-                else:
-                    return self._allocated(nbytes, beyond=True)
+                    continue
+                event, oldest = self._in_flight.popleft()
+            try:
+                event.synchronize()  # while others give and take
+            except BaseException:
+                self.discard(oldest)
+                raise
+            self.give(oldest)
 
     def give(self, buffer: PinnedBuffer, event: Event | None = None) -> None:
         """Give a buffer back, once `event` is over."""
@@ -125,11 +124,11 @@ class PinnedPool:
         self._free.remove(smallest)
         return smallest
 
-    def _allocated(self, nbytes: int, beyond: bool = False) -> PinnedBuffer | None:
+    def _allocated(self, nbytes: int) -> PinnedBuffer | None:
         """A new buffer, if the limit allows it once buffers that are too small are given up."""
         while self._free and self.held + nbytes > self.limit:
             self.held -= self._free.pop(0).nbytes
-        if self.held and self.held + nbytes > self.limit and not beyond:
+        if self.held and self.held + nbytes > self.limit:
             return None
         buffer = PinnedBuffer(nbytes)
         self.held += nbytes
@@ -145,7 +144,7 @@ def shared_pool(use: str) -> PinnedPool:
 
     They are apart: what waits for a buffer of one may hold buffers of the other.
     """
-    return shared_pools.setdefault(use, PinnedPool(returns=use == "down"))
+    return shared_pools.setdefault(use, PinnedPool())
 
 
 def is_page_locked(address: int, nbytes: int) -> bool:

@@ -32,7 +32,6 @@ def send(table: np.ndarray, address: int, stream: int) -> None:
     pool, is_captured = shared_pool("tables"), events.is_captured(stream)
     nbytes = 1 << max(LEAST, table.nbytes - 1).bit_length()
     buffer = _allocated(nbytes) if is_captured else pool.take(nbytes)
-    assert buffer is not None  # the pool waits for one
     ctypes.memmove(buffer.address, table.ctypes.data, table.nbytes)
     try:
         check(load().cuMemcpyHtoDAsync(address, buffer.address, table.nbytes, stream), "cuMemcpyHtoDAsync")

@@ -48,10 +48,11 @@ def test_tiles_in_pieces(fake_cards, monkeypatch, kind, nbytes):
     for order in "CF":
         p, driver = problem(kind, size=2, order=order), fake_cards(seed=nbytes)
         for use in ("up", "down"):
-            pool = page_locked.PinnedPool(limit=1000, returns=use == "down")
+            pool = page_locked.PinnedPool(limit=1000)
             monkeypatch.setitem(page_locked.shared_pools, use, pool)
         assert p.run(driver, (0, 1), slots=6) == 0
         p.check()
+        assert all(pool.held <= 1000 for pool in page_locked.shared_pools.values())
         assert holds_nothing(driver)
 
 

@@ -15,6 +15,7 @@ from pyblasgpu.engine.cards import wait_for
 from pyblasgpu.engine.executor import TaskExecutor
 from pyblasgpu.engine.host_traffic import HostTraffic
 from pyblasgpu.engine.tile_cache import TileCache
+from pyblasgpu.engine.uploads import Upload
 
 #: Runs that need every wait between them: kind, devices, slots, what is page-locked, whether tasks are dealt
 #: at random.
@@ -92,13 +93,13 @@ def test_every_wait_is_needed(fake_cards, monkeypatch):
 PLANTS = {
     "a free slot forgets who reads it": (TileCache, "drop", "dict(copy.uses)", "{}"),
     "a buffer is free at once": (
-        HostTraffic,
-        "upload_staged",
-        "give(piece.buffer, event)",
-        "give(piece.buffer)",
+        Upload,
+        "_send",
+        "give(buffer, event)",
+        "give(buffer)",
     ),
     "a thread writes before the download": (HostTraffic, "_write", "event.join()", "pass"),
-    "a thread reads before the download": (HostTraffic, "_fill", "_join(before)", "pass"),
+    "a thread reads before the download": (Upload, "_send", "ready()", "pass"),
     "an upload overtakes the download": (HostTraffic, "upload", "job.hold_back(card.up)", "pass"),
     "an old copy counts as new": (
         TaskExecutor,

@@ -40,7 +40,7 @@ def test_copies(fake_cards, monkeypatch, round_trip, shape, limit):
     array, driver = np.arange(np.prod(shape), dtype="d").reshape(shape, order="F"), fake_cards(seed=limit)
     array.flags.writeable = False
     for use in ("up", "down"):
-        pool = page_locked.PinnedPool(limit=limit, returns=use == "down")
+        pool = page_locked.PinnedPool(limit=limit)
         monkeypatch.setitem(page_locked.shared_pools, use, pool)
     out = np.full_like(array, np.nan)
     round_trip(driver, array, out)

@@ -7,8 +7,9 @@ import pytest
 import scipy.linalg.lapack
 from tiled_runs import KINDS, Problem, problem
 
+from pyblasgpu.engine import leaves
 from pyblasgpu.engine.block_columns import by_columns
-from pyblasgpu.engine.leaves import enqueue_leaf
+from pyblasgpu.engine.leaves import LeafRun, enqueue_leaf
 from pyblasgpu.engine.matrices import TileLayout
 from pyblasgpu.gpu.simulator import intrinsics as simulator
 from pyblasgpu.operands import Operand
@@ -57,18 +58,24 @@ class Tiles:
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("letter", "dz")
 @pytest.mark.parametrize("row_major", [False, True])
-def test_lists_run_by_our_routines(kind, letter, row_major):
+def test_lists_run_by_our_routines(monkeypatch, kind, letter, row_major):
+    """Leaves of one layout are prepared once, wherever their tiles are."""
     p = problem(kind, letter, seed=3)
     tiles = Tiles(p, row_major)
     info = simulator.allocate(16)
+    prepared, known = [], set()
+    monkeypatch.setattr(leaves, "LeafRun", lambda *given: prepared.append(given) or LeafRun(*given))
+    monkeypatch.setattr(leaves, "kept_leaves", {})
     with small_kernels(letter):
         for task in p.tasks.tasks:
             operands = [tiles.operand(tile) for tile in (*task.reads, *task.writes)]
             if task.leaf.routine == "potrf":
                 operands.insert(0, Operand(info, 1, 1, 1, 1, DTYPES[letter]))
+            known.add((task.leaf, *(each.layout for each in operands)))
             enqueue_leaf(task.leaf, operands, 0)
             if task.leaf.routine == "potrf":
                 assert simulator.view(info, 16).view(np.int32)[0] == 0
+    assert len(prepared) == len(known) < len(p.tasks.tasks)
     tiles.bring_home(p.output)
     actual, expected = p.arrays[p.output], p.expected
     if kind == "potrf":  # square roots are not exact

@@ -11,7 +11,7 @@ def release_memory() -> None:
     """Free the memory that calls on host arrays and on several devices keep for later ones.
 
     These are tiles in device memory, at most 8 GiB and a sixteenth of each device's; pinned host memory, at
-    most 1 GiB; and memory of NumPy results that are gone, at most 16 GiB and a sixteenth of the host's, or
+    most 512 MiB; and memory of NumPy results that are gone, at most 16 GiB and a sixteenth of the host's, or
     ``PYBLASGPU_HOST_MEMORY`` bytes. Memory of calls that are under way and of arrays stays. A routine of this
     package that finds no memory on a device frees the tiles there by itself; other libraries cannot.
 
