@@ -25,7 +25,6 @@ from fake_device import without_contexts
 from fake_routines import STAND_INS, elements
 from region_mask import mask
 
-from pyblasgpu.frontend.calls.call import routine
 from pyblasgpu.frontend.calls.lazy_routines import launch_list_of
 from pyblasgpu.gpu import lanes, launch, tables, workspace
 from pyblasgpu.gpu.device import known, stand_ins
@@ -36,6 +35,7 @@ from pyblasgpu.kernels.common.options import (
     HERMITIAN,
     MIRRORED,
     OVERWRITE,
+    READS_Y,
     SLICES_BIT,
     STRICT,
     TRIANGLE,
@@ -348,6 +348,15 @@ class FakeKernel:
         for row in reversed(range(n)):
             c[:, row] = alpha * (t[:, row, None, : row + 1] @ b[:, : row + 1])[:, 0]
 
+    def trmm_small(self, grid, pointers, numbers, alpha):
+        n, r, options, *arranged, batch, t_rs, t_cs, b_rs, b_cs, c_rs, c_cs, t_step, b_step, c_step = numbers
+        arrangement = self.source.config.arrangement(n, r)
+        assert (*arrangement,) == (*arranged,) and grid == (arrangement.grid(r, batch), 1, 1)
+        steps = t_rs, t_cs, b_rs, b_cs
+        t, b = self._triangle(pointers[:2], n, r, options, steps, batch, t_step, b_step)
+        c = self.view(pointers[2], n, r, c_rs, c_cs, batch, c_step)
+        c[...] = alpha * np.stack([x @ y for x, y in zip(t, b, strict=True)])
+
     def trsm_fma(self, grid, pointers, numbers, alpha):
         self._solve(*self._leaf(grid, pointers, numbers), alpha)
 
@@ -365,7 +374,11 @@ class FakeKernel:
         n, r, options, *steps, t_step, b_step, x_step = numbers
         b = self.view(pointers[1], n, r, *steps[2:4], grid[2], b_step).copy()
         t, x = self._leaf(grid, pointers[::2], (n, r, options, *steps[:2], *steps[4:], t_step, x_step))
-        x[...] = b
+        if options & READS_Y:
+            x += alpha * b
+            alpha = 1
+        else:
+            x[...] = b
         self._solve(t, x, alpha)
 
     def trsv(self, grid, pointers, numbers, alpha):
@@ -373,7 +386,10 @@ class FakeKernel:
         config = self.source.config
         assert grid == (config.grid(n), 1, 1) and r <= config.COLS
         assert config.shared_bytes <= known("h200").shared_per_block
-        self._solve(*self._triangle(pointers[::2], n, r, options, steps), alpha)
+        b = self.view(pointers[2], n, r, *steps[2:4], 1, 0).copy()
+        t, x = self._triangle(pointers[::3], n, r, options, (*steps[:2], *steps[4:]))
+        x[...] = b
+        self._solve(t, x, alpha)
 
     gemv, ger, symv_small = fake_gemv.gemv, fake_gemv.ger, fake_gemv.symv_small
 
@@ -428,8 +444,10 @@ def install_below(monkeypatch) -> Kernels:
     return install(monkeypatch)
 
 
-def check_trsm(letter, order, others, side, uplo, diag, b_order="F") -> None:
-    """A TRSM of integers with the stand-ins is exact; of a unit triangle the diagonal is NaN."""
+def check_trsm(letter, order, others, side, uplo, diag, b_order="F", apart=False) -> None:
+    """A TRSM of integers with the stand-ins is exact; of a unit triangle the diagonal is NaN. `apart`: into
+    NaN, in the other order.
+    """
     m, n = (order, others) if side is Side.LEFT else (others, order)
     case = TriangularCase(DTYPES[letter], m, n, side, uplo, diag=diag)
     rng = np.random.default_rng(2)
@@ -438,5 +456,8 @@ def check_trsm(letter, order, others, side, uplo, diag, b_order="F") -> None:
     a[np.diag_indices(order)] = np.nan if diag is Diag.UNIT else -1
     b = np.array(exact_triangular(case, a, x, alpha=1), order=b_order)
     t, target = (operand(each, case.dtype) for each in (np.asfortranarray(a), b))
-    routine("trsm")(2, t, target, 5, side=side, uplo=uplo, diag=diag)
-    np.testing.assert_array_equal(b, 2 * x)
+    out = np.full_like(b, np.nan, order="CF"[b_order == "C"]) if apart else b
+    operands = (t, target, operand(out, case.dtype)) if apart else (t, target)
+    launches = launch_list_of("trsm")(2, *operands, side=side, uplo=uplo, diag=diag)
+    launches.run([each.pointer for each in operands], 2, stream=5)
+    np.testing.assert_array_equal(out, 2 * x)

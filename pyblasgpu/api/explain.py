@@ -79,9 +79,9 @@ def explain(
         followed by "grid of" their name: blocks along x, y and z of the largest launch; then by "workspace"
         and its bytes. For 'trsm', 'trmm', 'syr2k' and 'her2k' "algorithm" comes first: 'trsv', 'trsm_fused',
         'trsm_fused_1024' (a recursion that ends in fused triangles of that order), 'trsm_small',
-        'trmm_fused', 'trmm_fused_1024', 'recursion', 'symmetrize' or 'two_products'. Last are ranges, widths
-        and costs that decided, as "policy", with name, value and origin: measured here, packaged, or computed
-        from what another device was measured to have.
+        'trmm_fused', 'trmm_fused_1024', 'trmm_small', 'recursion', 'symmetrize' or 'two_products'. Last are
+        ranges, widths and costs that decided, as "policy", with name, value and origin: measured here,
+        packaged, or computed from what another device was measured to have.
 
     Raises
     ------

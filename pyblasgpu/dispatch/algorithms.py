@@ -25,6 +25,7 @@ __all__ = [
     "LEAF",
     "SYMMETRIZE",
     "TRMM_FUSED",
+    "TRMM_SMALL",
     "TRMM_TENSOR",
     "TRSV",
     "TWO_PRODUCTS",
@@ -41,7 +42,7 @@ __all__ = [
 ]
 
 IN_MODE = "products on tensor cores"
-TRSV, TRMM_FUSED, TRMM_TENSOR = "trsv", "trmm_fused", "trmm_tensor"
+TRSV, TRMM_FUSED, TRMM_SMALL, TRMM_TENSOR = "trsv", "trmm_fused", "trmm_small", "trmm_tensor"
 SYMMETRIZE, TWO_PRODUCTS = "symmetrize", "two_products"
 
 MOST_COMPLETED = 2 << 30  # bytes of a symmetric matrix in double precision that is copied whole
@@ -178,13 +179,17 @@ def _tensor_stop(dtype: Dtype, device: Device) -> int:
 
 
 def trmm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) -> Algorithm:
-    """Return TRMM's algorithm: fused, of stacks too, except for large complex64 and for few, long rows."""
+    """Return TRMM's algorithm: fused, of stacks too, except for large complex64, for few, long rows, and for
+    stacks of small triangles.
+    """
     requested = override_of("trmm")
     if requested is not None:
         return Algorithm(requested, OVERRIDE)
     if _has_tensor_products("trmm", dtype, order, rhs, batch, device):
         return Algorithm(TRMM_TENSOR if dtype.letter == "s" else trmm_recursion(dtype, device), IN_MODE)
     policy = policy_of(device)
+    if batch > 1 and order <= LEAF:
+        return Algorithm(TRMM_SMALL if runs(TRMM_SMALL, device) else RECURSION, COMPUTED)
     if batch > 1:
         is_fused = _fuses_stack(dtype, order, rhs, batch, policy, device)
         return Algorithm(TRMM_FUSED if is_fused else RECURSION, _by_policy("fused_trmm_min_rhs", device))
@@ -201,8 +206,6 @@ def _fuses_stack(dtype: Dtype, order: int, rhs: int, batch: int, policy: Policy,
     """Whether a TRMM of a stack is one launch: of complex numbers and few columns, for which its tiles are
     too wide, only while these do not occupy the device.
     """
-    if order <= LEAF:
-        return order == LEAF and 2 * rhs >= LEAF
     is_few = dtype.is_complex and rhs <= policy.fused_trmm_min_rhs
     return not is_few or batch * order <= LEAF * device.sm_count
 

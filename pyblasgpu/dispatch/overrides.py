@@ -50,7 +50,7 @@ _VALUES: dict[str, tuple[str, ...] | int | type[bool]] = {
     "syr2k_algorithm": ("symmetrize", "two_products"),
     "tiles": 0,
     "trmm": 1,
-    "trmm_algorithm": ("trmm_fused", "trmm_fused_<n>", "trmm_tensor", "recursion"),
+    "trmm_algorithm": ("trmm_fused", "trmm_fused_<n>", "trmm_small", "trmm_tensor", "recursion"),
     "trsm": 1,
     "trsm_algorithm": ("trsv", "trsm_fused", "trsm_fused_<n>", "trsm_small", "recursion"),
 }
@@ -110,8 +110,8 @@ def override(name: str, value: Any) -> Setting:
                       recursion that ends in fused triangles of that order), 'trsm_small' or
                       'recursion', to the leaves; the recursion where it does not apply.
     'trmm_algorithm'  'trmm_fused', 'trmm_tensor' (one product on tensor cores), 'trmm_fused_1024' (a
-                      recursion that ends in fused triangles of that order) or 'recursion'; the
-                      recursion where the others do not apply.
+                      recursion that ends in fused triangles of that order), 'trmm_small' or
+                      'recursion'; the recursion where the others do not apply.
     'syr2k_algorithm' 'symmetrize' or 'two_products', of HER2K too.
     'trmm', 'trsm'    Order at which the recursion ends in leaves; 'symm' likewise.
     'potrf_algorithm' 'panels' or 'recursion'; the recursion where the first does not apply.
@@ -342,8 +342,8 @@ class Algorithm:
     ----------
     name : str
         For TRSM 'trsv', 'trsm_fused', 'trsm_fused_1024' (a recursion that ends in fused triangles of that
-        order), 'trsm_small' or 'recursion'; for TRMM 'trmm_fused', 'trmm_fused_1024' or 'recursion'; of SYR2K
-        'symmetrize' or 'two_products'.
+        order), 'trsm_small' or 'recursion'; for TRMM 'trmm_fused', 'trmm_fused_1024', 'trmm_small' or
+        'recursion'; of SYR2K 'symmetrize' or 'two_products'.
     origin : str
         Origin, as in a `KernelChoice`.
     """

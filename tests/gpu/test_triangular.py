@@ -72,7 +72,16 @@ def test_small_and_many_triangles(letter, n, columns, count):
         b = cupy.asarray(exact_triangular(case, a, x, alpha=1), order="CF"[number % 2])
         with override("trsm_algorithm", "trsm_small"):
             result = pyblasgpu.trsm(cupy.asarray(a), b, alpha=2, out=b, **flags(case))
+            out = cupy.full_like(b, NAN)
+            b_twice = cupy.asarray(exact_triangular(case, a, x), order="FC"[number % 2])
+            pyblasgpu.trsm(cupy.asarray(a), b_twice, out=out, **flags(case))
         same(result.get(), 2 * x, str(case))
+        same(out.get(), 2 * x, f"{case}, out")
+        with override("trmm_algorithm", "trmm_small"):
+            pyblasgpu.trmm(cupy.asarray(a), result, out=out, **flags(case))
+            pyblasgpu.trmm(cupy.asarray(a), result, out=result, **flags(case))
+        same(out.get(), exact_triangular(case, a, x), f"{case}, product")
+        same(result.get(), out.get(), f"{case}, product in place")
     with override("trsm_algorithm", "trsm_small"):
         families = [family for family, *_ in pyblasgpu.explain("trsm", letter, n, columns, batch=count)]
     assert families[:2] == ["algorithm", "trsm_small"]

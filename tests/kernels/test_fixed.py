@@ -44,7 +44,7 @@ PLAIN = [
 ]
 #: Those whose single precision stays single.
 LEAVES = [
-    *product(["copy_scaled", "ragged_copy"], DTYPES, [CC]),
+    *product(["copy_scaled", "ragged_copy", "trmm_small"], DTYPES, [CC]),
     *product(
         ["potrf_leaf", "potrf_small", "trtri_leaf", "lauum_leaf", "zero_diagonal"], DTYPES, [CC, AMPERE]
     ),

@@ -26,7 +26,7 @@ from pyblasgpu.database import (
 from pyblasgpu.database.policy import reference
 from pyblasgpu.dispatch import trsm_fused as dispatch_trsm_fused
 from pyblasgpu.dispatch import tuned_files
-from pyblasgpu.dispatch.algorithms import TRMM_FUSED, trmm_algorithm, trsm_algorithm
+from pyblasgpu.dispatch.algorithms import TRMM_FUSED, TRMM_SMALL, trmm_algorithm, trsm_algorithm
 from pyblasgpu.dispatch.choose import reload, select
 from pyblasgpu.dispatch.overrides import override, set_math_mode
 from pyblasgpu.gpu.device import known, stand_ins
@@ -233,7 +233,8 @@ def test_stacks_are_fused_but_for_small_triangles_and_few_complex_columns(letter
     def fused(order, rhs, batch):
         return trmm_algorithm(DTYPES[letter], order, rhs, batch, H200).name == TRMM_FUSED
 
-    assert fused(64, 32, 1000) and not fused(64, 31, 1000) and not fused(63, 64, 1000)
+    for order in (1, 64):
+        assert trmm_algorithm(DTYPES[letter], order, 32, 1000, H200).name == TRMM_SMALL
     assert fused(65, 17, 1000) and fused(512, 8, 4) and fused(512, 8, 64) == (letter in "sd")
 
 

@@ -219,7 +219,7 @@ CHOICES = {
     "packed": (True, 0, np.True_, None),
     "splits": (0, 3, np.int64(2), np.array(2), None),
     "trsm_algorithm": ("trsv", "trsm_fused", "trsm_fused_1024", "trsm_small", "recursion", None),
-    "trmm_algorithm": ("trmm_fused", "trmm_fused_512", "trmm_tensor", "recursion"),
+    "trmm_algorithm": ("trmm_fused", "trmm_fused_512", "trmm_small", "trmm_tensor", "recursion"),
     "gemm_simt": (select("gemm_simt", DTYPES["s"], "nn", (512,) * 3, known("h200")).config, None),
 }
 

@@ -44,8 +44,10 @@ def launched(kernels, n=MIN_TRSV_ORDER + 1, r=1, batch_shape=(), b_order="F") ->
 @pytest.mark.parametrize("side, uplo, diag", list(product(Side, Uplo, Diag)))
 @pytest.mark.parametrize("letter", "dz")
 def test_every_variant_is_one_launch(kernels, letter, side, uplo, diag):
-    fake_kernels.check_trsm(letter, MIN_TRSV_ORDER + 44, 3, side, uplo, diag)
-    assert [name for name, *_ in kernels.launches] == ["trsv"]
+    """In place, and into another array, without a copy."""
+    for apart in (False, True):
+        fake_kernels.check_trsm(letter, MIN_TRSV_ORDER + 44, 3, side, uplo, diag, apart=apart)
+    assert [name for name, *_ in kernels.launches] == ["trsv"] * 2
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,8 @@ def leaf(family, letter="d", n=21, r=11, **options) -> Check:
     def run(module):
         test_leaves.check(family, letter, n, r, kernels=module, **options)
 
-    return Check("trsm_small" if family == "small" else f"{family}_leaf", run)
+    stem = {"small": "trsm_small", "trmm_small": "trmm_small"}.get(family, f"{family}_leaf")
+    return Check(stem, run)
 
 
 @one_each

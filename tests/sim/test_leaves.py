@@ -1,4 +1,4 @@
-"""`trmm_leaf` on small blocks, and `trsm_small`: every variant and dtype."""
+"""`trmm_leaf` on small blocks, `trmm_small` and `trsm_small`: every variant and dtype."""
 
 from __future__ import annotations
 
@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 from pyblasgpu.errors import ConfigError
+from pyblasgpu.kernels.common.options import READS_Y
 from pyblasgpu.kernels.trmm import leaf as trmm_leaf
+from pyblasgpu.kernels.trmm import small as trmm_small
 from pyblasgpu.kernels.trmm.leaf import TrmmLeaf
+from pyblasgpu.kernels.trmm.small import TrmmSmall
 from pyblasgpu.kernels.trsm import small as trsm_small
 from pyblasgpu.kernels.trsm.config import TrsmConfig
 from pyblasgpu.kernels.trsm.small import TrsmSmall
@@ -21,25 +24,36 @@ from .launching import Variant, run, strides
 
 VARIANT = Variant(unit=False, conj=False, t_by_rows=True, b_by_rows=True)
 
-FAMILIES = {"trmm": (trmm_leaf, TrmmLeaf), "small": (trsm_small, TrsmSmall)}
+FAMILIES = {
+    "trmm": (trmm_leaf, TrmmLeaf),
+    "trmm_small": (trmm_small, TrmmSmall),
+    "small": (trsm_small, TrsmSmall),
+}
 
 
 def small(family, letter: str, stages: int = 2, slices: int = 1, depth: int = 4):
     """8 x 8 blocks by 32 threads a slice, k-tiles `depth` deep; or any triangle up to 32."""
     if family == "small":
         return TrsmSmall(letter)
+    if family == "trmm_small":
+        return TrmmSmall(letter, DIM=32)
     return TrmmLeaf(letter, 8, 8, depth, 8, 4, slices, 1, 2 if letter != "z" else 1, 2, stages)
 
 
-def launch(kernels, config, t, b, variant, alpha, batch=1, out=None):
-    """In place, or into `out` where the kernel takes one."""
+def launch(kernels, config, t, b, variant, alpha, batch=1, out=None, options=0):
+    """In place, or into `out` where the kernel takes one; `options` are further ones."""
     n, r = b.shape[-2:]
     arrays = (t, b) if isinstance(config, TrsmConfig) else (t, b, b if out is None else out)
     steps = [strides(each) for each in arrays]
     matrix_steps = [step for each in steps for step in each[-2:]]
     lead = [each[0] if each[2:] else 0 for each in steps]
-    integers_ = n, r, variant.options, *matrix_steps, *lead
-    run(variant.source(kernels, config), config.grid(r), arrays, integers_, (alpha,), batch)
+    if isinstance(config, TrmmSmall):
+        arrangement = config.arrangement(n, r)
+        blocks, arranged, batch = arrangement.grid(r, batch), (*arrangement, batch), 1
+    else:
+        blocks, arranged = config.grid(r), ()
+    integers_ = n, r, variant.options | options, *arranged, *matrix_steps, *lead
+    run(variant.source(kernels, config), blocks, arrays, integers_, (alpha,), batch)
 
 
 def check(
@@ -58,17 +72,18 @@ def check(
     depth=4,
     config=None,
     apart=False,
+    adds=False,
 ):
     """Run the leaf on integers, NaN where it must not read, between fences; compare with ``==``.
 
-    `apart`: into NaN in the other order.
+    `apart`: into NaN in the other order. `adds`: part of the right-hand sides is there.
     """
     dtype, rng = DTYPES[letter], np.random.default_rng(n + 100 * r)
     case = TriangularCase(dtype, n, r, trans=Trans.NO, diag=Diag.UNIT if unit else Diag.NON_UNIT, alpha=2)
     t = triangle(rng, case, batch_shape=(batch,))
     x = integers(rng, (batch, n, r), dtype)
     seen = t.conj() if conj else t
-    if family != "trmm":
+    if family == "small":
         alpha, start, expected = 0.5, 2 * exact_triangular(case, seen, x, alpha=1), x
     else:
         alpha, start, expected = 2.0, x, exact_triangular(case, seen, x)
@@ -78,8 +93,11 @@ def check(
     config = config or small(family, letter, stages, slices, depth)
     out = b
     if apart:
-        out, unharmed = fenced(np.full_like(start, np.nan), "C" if b_by_rows else "F")
-    launch(kernels or FAMILIES[family][0], config, t, b, variant, alpha, batch, out)
+        there = integers(rng, start.shape, dtype) if adds else np.full_like(start, np.nan)
+        out, unharmed = fenced(there, "C" if b_by_rows else "F")
+        b[...] = start = start - there / alpha if adds else start
+    options = READS_Y * adds
+    launch(kernels or FAMILIES[family][0], config, t, b, variant, alpha, batch, out, options)
     assert np.array_equal(out, expected)
     assert unharmed()
     assert not apart or np.array_equal(b, start)
@@ -113,10 +131,22 @@ def test_small_triangles_of_every_order(letter, n, r):
         check("small", letter, n, r, conj=letter in "cz", t_by_rows=n % 2 == 0, batch=2, config=fitting)
 
 
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("n, r, batch", [(1, 1, 40), (3, 9, 17), (16, 5, 3), (33, 40, 2), (64, 70, 1)])
+def test_stacks_of_small_triangles(letter, n, r, batch):
+    """Several matrices a block and a last block with fewer, or several blocks for the columns of one."""
+    config = TrmmSmall(letter)
+    arrangement = config.arrangement(n, r)
+    elements = config.matrix_elements(n, 1 << arrangement.log_width)
+    assert arrangement.matrices * elements <= config.shared_elements
+    check("trmm_small", letter, n, r, n % 2 == 0, letter in "cz", n < 5, r > 9, batch=batch, config=config)
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("letter", DTYPES)
 def test_into_another_matrix(family, letter):
-    check(family, letter, 21, 40 if family == "small" else 9, conj=letter in "cz", batch=2, apart=True)
+    columns, adds = (40, letter in "sz") if family == "small" else (9, False)
+    check(family, letter, 21, columns, conj=letter in "cz", batch=2, apart=True, adds=adds)
 
 
 @pytest.mark.parametrize("letter", DTYPES)
@@ -140,10 +170,10 @@ def test_views_read_backwards(family):
     upper = np.triu(integers(rng, (n, n), DTYPES["d"]))
     np.fill_diagonal(upper, 1)
     x = integers(rng, (n, r), DTYPES["d"])
-    b = np.asfortranarray(x if family == "trmm" else upper @ x)
+    b = np.asfortranarray(upper @ x if family == "small" else x)
     t = np.asfortranarray(upper)
     launch(FAMILIES[family][0], small(family, "d"), t[::-1, ::-1], b[::-1], VARIANT, 1.0)
-    assert np.array_equal(b, upper @ x if family == "trmm" else x)
+    assert np.array_equal(b, x if family == "small" else upper @ x)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -30,38 +30,53 @@ def small(letter="d", cols=1, kernels=trsv, **changes):
     return kernels.Trsv(letter, COLS=cols, **{**SMALL, **changes})
 
 
-def launch(t, b, variant=VARIANT, alpha=1.0, kernels=trsv, **changes) -> None:
-    """Solve in place, with the narrowest Config; no flag stays set."""
+def launch(t, b, variant=VARIANT, alpha=1.0, kernels=trsv, x=None, **changes) -> None:
+    """Solve in place, or into `x`, with the narrowest Config; no flag stays set."""
     letter = next(letter for letter, dtype in DTYPES.items() if dtype.name == t.dtype.name)
     n, r = b.shape
     cols = next(cols for cols in (1, 2, 4) if cols >= r)
     config = small(letter, cols, kernels, **changes)
     flags = np.zeros(FLAGS, DTYPES[letter].real)
-    integers_ = (n, r, variant.options, *strides(t), *strides(b))
-    run(kernels.source(config), config.grid(n), (t, flags, b), integers_, (alpha,))
+    x = b if x is None else x
+    integers_ = (n, r, variant.options, *strides(t), *strides(b), *strides(x))
+    run(kernels.source(config), config.grid(n), (t, flags, b, x), integers_, (alpha,))
     assert not flags.any()
 
 
 def check(
-    letter="d", n=37, r=1, unit=False, conj=False, t_by_rows=True, b_by_rows=True, kernels=trsv, **changes
+    letter="d",
+    n=37,
+    r=1,
+    unit=False,
+    conj=False,
+    t_by_rows=True,
+    b_by_rows=True,
+    kernels=trsv,
+    apart=False,
+    **changes,
 ):
-    """Integers, NaN where it must not read, between fences; compare with ``==``."""
+    """Integers, NaN where it must not read, between fences; compare with ``==``. `apart`: into NaN."""
     dtype, rng = DTYPES[letter], np.random.default_rng(n + 100 * r)
     case = TriangularCase(dtype, n, r, diag=Diag.UNIT if unit else Diag.NON_UNIT)
     t, x = triangle(rng, case), integers(rng, (n, r), dtype)
     start = 2 * exact_triangular(case, t.conj() if conj else t, x)
     t, _ = fenced(t, "F" if t_by_rows else "C")
     b, unharmed = fenced(start, "F" if b_by_rows else "C")
-    launch(t, b, Variant(unit, conj, t_by_rows, b_by_rows), 0.5, kernels, **changes)
-    assert np.array_equal(b, x)
+    out = b
+    if apart:
+        out, unharmed = fenced(np.full_like(start, np.nan), "C" if b_by_rows else "F")
+    launch(t, b, Variant(unit, conj, t_by_rows, b_by_rows), 0.5, kernels, out, **changes)
+    assert np.array_equal(out, x)
     assert unharmed()
+    assert not apart or np.array_equal(b, start)
 
 
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("unit, t_by_rows, b_by_rows", list(product((False, True), repeat=3)))
 def test_every_variant(letter, unit, t_by_rows, b_by_rows):
     for r in (1, 3):
-        check(letter, 37, r, unit, letter in "cz" and unit != b_by_rows, t_by_rows, b_by_rows)
+        conj = letter in "cz" and unit != b_by_rows
+        check(letter, 37, r, unit, conj, t_by_rows, b_by_rows, apart=r > 1)
 
 
 @pytest.mark.parametrize("n", [1, 3, 4, 15, 16, 17, 32, 65])

@@ -18,5 +18,6 @@ FAMILIES = (
             variant=(("stages", "min_blocks"),),
         ),
     ),
+    Family("trmm_small", ".trmm.small", "TrmmSmall", "trmm", needs=(8, 0)),  # cp.async
     Family("diagonal_blocks", ".trmm.diagonal_blocks", "DiagonalBlocks", "trmm"),
 )

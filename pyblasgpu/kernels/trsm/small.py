@@ -3,7 +3,7 @@
 A triangle of a few dozen rows is too little for the tiles and stages of the other leaves. Here a block has
 all of T in shared memory, and each thread one column of B in registers, from the first row to the last. B
 passes through shared memory on its way, so that neighbours in memory are read and written together. X
-may be B.
+may be B. It may hold sums that are added to alpha B first, such as products with what is solved.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx
 from ...gpu.build.compile import KernelSource
 from ..common.kernel_config import KernelConfig
-from ..common.options import CONJUGATE, UNIT
+from ..common.options import CONJUGATE, READS_Y, UNIT
 from ..common.parameters import parameters
 from ..common.substitution import (
     column_reader,
@@ -139,7 +139,7 @@ def source(config: TrsmSmall, conj: bool = False, t_by_rows: bool = False) -> Ke
     -----------------
     tri, b, x: pointer, T, B and X
     n, r: int32, order of T, columns of B
-    options: int32, whether T is conjugated, whether its diagonal is one and not read (`options`)
+    options: int32, conjugated T; a diagonal of ones, not read; X added to alpha B (`READS_Y`)
     t_rs, t_cs, b_rs, b_cs, x_rs, x_cs: int64, row and column stride of T, of B, of X (elements)
     stride_t, stride_b, stride_x: int64, batch strides (elements)
     alpha, alpha_i: real, parts of alpha
@@ -150,8 +150,11 @@ def source(config: TrsmSmall, conj: bool = False, t_by_rows: bool = False) -> Ke
 
 
 def _solver(config: TrsmSmall):
-    """``solve(column, mine, tri, inverse, safe, unit, sign, alpha, alpha_i)``: the thread's column, alpha B,
-    imaginary parts times `sign`, to X; where a reciprocal is not `safe`, in shared memory.
+    """``read_scaled(column, mine, sign, alpha, alpha_i)``: the thread's column, alpha B; ``add(column, mine,
+    sign)``: the sums of X added; imaginary parts are multiplied by `sign`.
+
+    ``solve(column, mine, tri, inverse, safe, unit)``: the column to X; where a reciprocal is not `safe`, in
+    shared memory.
     """
     facts, ORDER, LD = config.dtype_facts, config.ORDER, config.ld
     REALS = facts.reals_per_element
@@ -161,7 +164,7 @@ def _solver(config: TrsmSmall):
     substitute_by_exact_division = exact_division_solver(facts, ROW)
 
     @device_function
-    def solve(column, mine, tri, inverse, safe, unit, sign, alpha, alpha_i):
+    def read_scaled(column, mine, sign, alpha, alpha_i):
         read(column, mine)
         for i in range(ORDER):
             x = i * REALS
@@ -171,13 +174,24 @@ def _solver(config: TrsmSmall):
                 im = column[x + 1]
                 column[x] = alpha * re - alpha_i * im
                 column[x + 1] = sign * (alpha * im + alpha_i * re)
+
+    @device_function
+    def add(column, mine, sign):
+        for i in range(ORDER):
+            x = i * REALS
+            column[x] += mine[i * ROW]
+            if COMPLEX:
+                column[x + 1] += sign * mine[i * ROW + 1]
+
+    @device_function
+    def solve(column, mine, tri, inverse, safe, unit):
         if safe:
             substitute(column, tri, inverse)
         write(column, mine)
         if not safe:
             substitute_by_exact_division(mine, tri, 1, LD, ORDER, unit)
 
-    return solve
+    return read_scaled, add, solve
 
 
 def _build(config: TrsmSmall):
@@ -193,7 +207,7 @@ def _build(config: TrsmSmall):
     copy_b = block_copier(config, ORDER, BLK_N, ROW, 1)
     commit, wait_all = ptx.commit_async, ptx.wait_async(0)
     invert = diagonal_inverter(facts, ORDER, config.ld + 1)
-    solve = _solver(config)
+    read_scaled, add, solve = _solver(config)
     write_x = panel_writer(REALS, ORDER, BLK_N, ROW * REALS, config.threads)
 
     def trsm_small(
@@ -224,7 +238,16 @@ def _build(config: TrsmSmall):
 
         # (3) substitution, and back to memory
         safe = cuda.syncthreads_and(invert(shared, inverse, t, n, unit))
-        solve(column, offset(panel, t * REALS), shared, inverse, safe, unit, sign, alpha, alpha_i)
+        mine = offset(panel, t * REALS)
+        read_scaled(column, mine, sign, alpha, alpha_i)
+        if options & READS_Y:
+            cuda.syncthreads()
+            copy_b(panel, x, x_rs, x_cs, t, n, cols, 0, 0)
+            commit()
+            wait_all()
+            cuda.syncthreads()
+            add(column, mine, sign)
+        solve(column, mine, shared, inverse, safe, unit)
         cuda.syncthreads()
         write_x(x, panel, x_rs, x_cs, t, n, cols, sign)
 

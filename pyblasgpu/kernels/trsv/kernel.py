@@ -1,4 +1,4 @@
-"""``trsv``: solves T X = alpha * B in place for few columns of B, T lower triangular, in a single launch.
+"""``trsv``: solves T X = alpha * B for few columns of B, T lower triangular, in a single launch; X may be B.
 
 A block of threads owns ROWS rows of T and X. It takes its number by a ticket, so that blocks are numbered in
 the order in which they start, and walks along its rows of T, a square tile after the other: a tile is on its
@@ -29,9 +29,9 @@ from .sums import adder, right_sides, tiles
 __all__ = ["STEM", "Trsv", "source"]
 
 PARAMETERS = parameters(
-    "pointer: tri, flags, b",
+    "pointer: tri, flags, b, x",
     "int32: n, r, options",
-    "int64: t_rs, t_cs, b_rs, b_cs",
+    "int64: t_rs, t_cs, b_rs, b_cs, x_rs, x_cs",
     "real: alpha, alpha_i",
 )
 TICKET, PROGRESS = 0, 32  # flags: blocks that have started, block rows that are solved
@@ -44,10 +44,10 @@ def source(config: Trsv) -> KernelSource:
     -----------------
     tri: pointer, T
     flags: pointer, 0 before and after
-    b: pointer, B
+    b, x: pointer, B and X
     n, r: int32, order of T, columns of B, at most COLS
     options: int32, whether T is conjugated, whether its diagonal is one and not read
-    t_rs, t_cs, b_rs, b_cs: int64, row and column stride of T, of B (elements)
+    t_rs, t_cs, b_rs, b_cs, x_rs, x_cs: int64, row and column stride of T, of B, of X (elements)
     alpha, alpha_i: real, parts of alpha
 
     Grid: x ``config.grid(n)``; there are no batches.
@@ -70,13 +70,13 @@ def _diagonal_solver(config: Trsv):
     def solve(registers, memory, t_there, mine, strides, t, rows, r, sign, unit, first, is_safe):
         y, x, group, corner, line = registers
         diagonal, coming, pending, solution, inverse = memory
-        t_rs, t_cs, b_rs, b_cs = strides
+        t_rs, t_cs, x_rs, x_cs = strides
         finite = True
         if is_safe:
             substitute(y, group, corner, line, diagonal, pending, solution, t)
             if t < rows:
                 divide(0, x, solution, diagonal, inverse, t)
-                write(0, x, mine, b_rs, b_cs, t, t < rows, r, sign)
+                write(0, x, mine, x_rs, x_cs, t, t < rows, r, sign)
                 finite = is_finite(x)
         if cuda.syncthreads_and(int32(1 if is_safe and finite else 0)) == 0:
             copy_diagonal(diagonal, t_there, t_rs, t_cs, t, rows, rows, 0, first)
@@ -86,7 +86,7 @@ def _diagonal_solver(config: Trsv):
             if t < ROWS:
                 take(0, y, coming, t)
             substitute_by_exact_division(y, diagonal, solution, t, rows, unit)
-            write(0, y, mine, b_rs, b_cs, t, t < rows, r, sign)
+            write(0, y, mine, x_rs, x_cs, t, t < rows, r, sign)
             cuda.syncthreads()
 
     return solve
@@ -103,15 +103,15 @@ def _off_diagonal_multiplier(config: Trsv):
     (fetch, multiply), (_, _, load_panel) = tiles(config), right_sides(config)
 
     @device_function
-    def multiply_solved(acc, tile, got, flags, coming, here, b, strides, block, t, k, left, r, sign):
-        t_rs, t_cs, b_rs, b_cs = strides
+    def multiply_solved(acc, tile, got, flags, coming, here, x, strides, block, t, k, left, r, sign):
+        t_rs, t_cs, x_rs, x_cs = strides
         j, solved = int32(0), int32(0)
         while j < block:
             if t == 0:
                 while solved <= j:
                     solved = load_acquire(flags, PROGRESS)
             cuda.syncthreads()
-            load_panel(coming, got, offset(b, int64(j) * ROWS * b_rs * REALS), b_rs, b_cs, t, r, sign)
+            load_panel(coming, got, offset(x, int64(j) * ROWS * x_rs * REALS), x_rs, x_cs, t, r, sign)
             cuda.syncthreads()
             multiply(acc, tile, got, offset(coming, k * SIZE))
             j, here = int32(j + 1), offset(here, ROWS * t_cs * REALS)
@@ -147,7 +147,7 @@ def _build(config: Trsv):
     (read, _, _), prepare, (put, _) = right_sides(config), preparer(config), own_row(config)
     solve, atomic_add = _diagonal_solver(config), ptx.atomic_add
 
-    def trsv(tri, flags, b, n, r, options, t_rs, t_cs, b_rs, b_cs, alpha, alpha_i):
+    def trsv(tri, flags, b, x, n, r, options, t_rs, t_cs, b_rs, b_cs, x_rs, x_cs, alpha, alpha_i):
         # (1) the number of this block, among those that have started, and its rows; the coordinates of this
         # thread
         t = int32(cuda.threadIdx.x & 1023)  # the mask shows the compiler that it is not negative
@@ -167,26 +167,26 @@ def _build(config: Trsv):
         block = int32(pending[0])
         row0 = int64(block) * ROWS
         rows = int32(min(n - row0, ROWS))
-        t_row, mine = offset(tri, row0 * t_rs * REALS), offset(b, row0 * b_rs * REALS)
+        t_row, mine = offset(tri, row0 * t_rs * REALS), offset(x, row0 * x_rs * REALS)
 
         # (2) the diagonal block sets out for shared memory, the first tile and alpha B for registers
         corner, line = cuda.local.array(CORNER, real), cuda.local.array(LINE, real)
         group, got = cuda.local.array(HELD, real), cuda.local.array(GOT, real)
-        y, x = cuda.local.array(SIZE, real), cuda.local.array(SIZE, real)
+        y, solved = cuda.local.array(SIZE, real), cuda.local.array(SIZE, real)
         acc, tile = cuda.local.array(ACC, real), cuda.local.array(TILE, real)
         copy_diagonal(diagonal, offset(t_row, row0 * t_cs * REALS), t_rs, t_cs, t, rows, rows, 0, first)
         commit()
         here, left = offset(t_row, (m * t_rs + k * t_cs) * REALS), int32(rows - m if block > 0 else 0)
         fetch(0, tile, here, t_rs, t_cs, left)
-        read(0, y, mine, b_rs, b_cs, t, t < rows, r, sign, alpha, alpha_i)
+        read(0, y, offset(b, row0 * b_rs * REALS), b_rs, b_cs, t, t < rows, r, sign, alpha, alpha_i)
         wait()
         cuda.syncthreads()
         is_safe = prepare(diagonal, inverse, t, rows, unit)
 
         # (3) acc := T[i, :i] X[:i], a tile as soon as what it meets is solved; the next one sets out
         zero(acc, real(0))
-        strides = t_rs, t_cs, b_rs, b_cs
-        multiply_solved(acc, tile, got, flags, coming, here, b, strides, block, t, k, left, r, sign)
+        strides = t_rs, t_cs, x_rs, x_cs
+        multiply_solved(acc, tile, got, flags, coming, here, x, strides, block, t, k, left, r, sign)
 
         # (4) y := alpha B - acc, kept in shared memory too: registers are few
         leave(0, sums, acc, m, k)
@@ -196,7 +196,7 @@ def _build(config: Trsv):
             put(0, coming, y, t)
 
         # (5) the diagonal block solved
-        registers, memory = (y, x, group, corner, line), (diagonal, coming, pending, solution, inverse)
+        registers, memory = (y, solved, group, corner, line), (diagonal, coming, pending, solution, inverse)
         t_there = offset(t_row, row0 * t_cs * REALS)
         solve(registers, memory, t_there, mine, strides, t, rows, r, sign, unit, first, is_safe)
 

@@ -26,15 +26,17 @@ def applies(b: Operand) -> bool:
     return b.batch == 1 and 0 < b.cols <= MAX_COLS and runs(STEM, current(b.device))
 
 
-def emit(launches: LaunchList, t: Operand, b: Operand, diag: Diag) -> None:
-    """Emit the launch; T is lower triangular and on the left."""
+def emit(launches: LaunchList, t: Operand, b: Operand, diag: Diag, x: Operand | None = None) -> None:
+    """Emit the launch; T is lower triangular and on the left. X is B by default."""
     device = current(launches.device)
     choice = select(STEM, launches.dtype, "", (b.rows, b.cols), device)
     config = choice.config.specialize(b.cols, device.shared_per_block)
     launches.choices.append(replace(choice, config=config))
-    options, operands = options_of(conj=t.conj, unit=diag is Diag.UNIT), (t, launches.flags(), b)
+    options = options_of(conj=t.conj, unit=diag is Diag.UNIT)
+    operands = t, launches.flags(), b, b if x is None else x
 
-    def integers(t: Operand, flags: Operand, b: Operand) -> tuple:
-        return b.rows, b.cols, options, t.row_stride, t.col_stride, b.row_stride, b.col_stride
+    def integers(t: Operand, flags: Operand, *right: Operand) -> tuple:
+        strides = (step for each in (t, *right) for step in (each.row_stride, each.col_stride))
+        return b.rows, b.cols, options, *strides
 
     launches.emit(family_of(STEM).source(config), config.grid(b.rows), operands, integers, (ALPHA,))

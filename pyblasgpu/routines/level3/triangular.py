@@ -96,17 +96,26 @@ class TriangularSystem(NamedTuple):
     t, b : Operand
     uplo : Uplo
         Row 0 is the first one of a lower triangle, the last one of an upper one.
+    apart : Operand, optional
+        B where the result is another matrix; that is `b` then.
     """
 
     t: Operand
     b: Operand
     uplo: Uplo
+    apart: Operand | None = None
 
     @property
     def flipped(self) -> TriangularSystem:
         """The system read backwards."""
         t, b = self.t.flip(rows=True, cols=True), self.b.flip(rows=True)
-        return TriangularSystem(t, b, self.uplo.flipped)
+        apart = self.apart and self.apart.flip(rows=True)
+        return TriangularSystem(t, b, self.uplo.flipped, apart)
+
+    @property
+    def source(self) -> Operand:
+        """B itself."""
+        return self.b if self.apart is None else self.apart
 
     @property
     def lower(self) -> TriangularSystem:
@@ -125,26 +134,33 @@ class TriangularSystem(NamedTuple):
         return self.forwards if alike else self.lower
 
     def rows(self, first: int, last: int) -> Operand:
-        """Rows of B."""
-        return self.b.block(self._begin(first, last), 0, last - first, self.b.cols)
+        """Rows of `b`."""
+        return self._rows_of(self.b, first, last)
 
     def block(self, first: int, last: int) -> TriangularSystem:
         """The diagonal block of these rows."""
         begin, rows = self._begin(first, last), last - first
-        return TriangularSystem(self.t.block(begin, begin, rows, rows), self.rows(first, last), self.uplo)
+        apart = self.apart and self._rows_of(self.apart, first, last)
+        t = self.t.block(begin, begin, rows, rows)
+        return TriangularSystem(t, self.rows(first, last), self.uplo, apart)
 
     def off_diagonal(self, first: int, middle: int, last: int) -> Operand:
         """Rows `middle` to `last` of T, columns `first` to `middle`."""
         row, col = self._begin(middle, last), self._begin(first, middle)
         return self.t.block(row, col, last - middle, middle - first)
 
+    def _rows_of(self, matrix: Operand, first: int, last: int) -> Operand:
+        return matrix.block(self._begin(first, last), 0, last - first, matrix.cols)
+
     def _begin(self, first: int, last: int) -> int:
         return first if self.uplo is Uplo.LOWER else self.b.rows - last
 
 
-def on_left(t: Operand, b: Operand, side: Side, uplo: Uplo) -> TriangularSystem:
-    """The system of these operands, views of T and B."""
-    return TriangularSystem(t, b, uplo) if side is Side.LEFT else TriangularSystem(t.T, b.T, uplo.flipped)
+def on_left(t: Operand, b: Operand, side: Side, uplo: Uplo, out: Operand | None = None) -> TriangularSystem:
+    """The system of these operands, views of T and B; where the result is `out`, B is apart."""
+    if side is Side.RIGHT:
+        t, b, uplo, out = t.T, b.T, uplo.flipped, out and out.T
+    return TriangularSystem(t, b, uplo) if out is None else TriangularSystem(t, out, uplo, b)
 
 
 class Recurrence(NamedTuple):

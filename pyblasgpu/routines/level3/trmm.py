@@ -1,7 +1,7 @@
 """C := alpha T B, or C := alpha B T, where C may be B.
 
-All is one launch, of stacks too, or one product on tensor cores, or a recursion in place ends in triangles
-of which each is one launch, or in leaves.
+All is one launch, of stacks too, with a kernel of their own for small triangles, or one product on tensor
+cores, or a recursion in place ends in triangles of which each is one launch, or in leaves.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 from ...database import RECURSION, max_fused_order
-from ...dispatch.algorithms import TRMM_FUSED, TRMM_TENSOR, trmm_algorithm, trmm_recursion
+from ...dispatch.algorithms import TRMM_FUSED, TRMM_SMALL, TRMM_TENSOR, trmm_algorithm, trmm_recursion
 from ...dispatch.overrides import Algorithm
 from ...gpu.device import current
 from ...operands import Operand
@@ -71,12 +71,13 @@ def emit_apart(
         return True
     if algorithm.name != RECURSION or not all(map(is_readable, (t, b, out))):
         return False
-    system, target = (on_left(t, each, side, uplo).lower for each in (b, out))
+    system = on_left(t, b, side, uplo, out).lower
+    t, source = system.t, system.source
     launches.workspace_limit = launches.workspace_bytes + most_workspace(b)
     launches.choices.append(algorithm)
-    config, stop = tuned_leaf(launches, system.b, _RECURRENCE)
-    leaf = leaf_emitter(launches, system.t, system.b, diag, config)
-    trmm_by_levels.emit_apart(launches, system.t, system.b, target.b, ALPHA, leaf, stop)
+    config, stop = tuned_leaf(launches, source, _RECURRENCE)
+    leaf = leaf_emitter(launches, t, source, diag, config)
+    trmm_by_levels.emit_apart(launches, t, source, system.b, ALPHA, leaf, stop)
     return True
 
 
@@ -93,9 +94,9 @@ def _emit_at_once(
             trmm_tensor.emit(launches, product, diag)
             return None
         algorithm = replace(algorithm, name=trmm_recursion(launches.dtype, device))
-    if algorithm.name != TRMM_FUSED:
+    if algorithm.name not in (TRMM_FUSED, TRMM_SMALL):
         return algorithm
-    at_once: ModuleType = trmm_fused if b.batch == 1 else _stacks()
+    at_once = _module(algorithm, b)
     planned = at_once.plan(launches, t, b, side, uplo, out)
     if planned is None:
         return algorithm
@@ -104,8 +105,14 @@ def _emit_at_once(
     return None
 
 
-def _stacks() -> ModuleType:
-    """The product of stacks; it is loaded when there are any."""
+def _module(algorithm: Algorithm, b: Operand) -> ModuleType:
+    """The product in one launch; those of stacks are loaded when there are any."""
+    if algorithm.name == TRMM_SMALL:
+        from . import trmm_small
+
+        return trmm_small
+    if b.batch == 1:
+        return trmm_fused
     from . import trmm_stack
 
     return trmm_stack
@@ -118,7 +125,7 @@ def _emit_recursion(launches: LaunchList, diag: Diag, algorithm: Algorithm, syst
         emit_steps(launches, system, _RECURRENCE, stop, partial(_emit_fused, launches, diag))
         return
     launches.choices.append(replace(algorithm, name=RECURSION))
-    t, b, _ = system.lower
+    t, b, *_ = system.lower
     config, stop = tuned_leaf(launches, b, _RECURRENCE)
     leaf = leaf_emitter(launches, t, b, diag, config)
     if b.batch == 1:  # the blocks of a batch of triangles would be a batch of batches
@@ -135,7 +142,7 @@ def _emit_in_its_place(leaf: Callable[..., None], t: Operand, b: Operand, alpha:
 
 def _plan(launches: LaunchList, block: TriangularSystem) -> trmm_fused.FusedTrmm | None:
     """Return the plan of a diagonal block as one launch, if it can be."""
-    t, b, uplo = block.forwards
+    t, b, uplo, _ = block.forwards
     return trmm_fused.plan(launches, t, b, Side.LEFT, uplo)
 
 

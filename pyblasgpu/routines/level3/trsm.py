@@ -17,11 +17,11 @@ from ...dispatch.choose import select
 from ...dispatch.leaf import runs
 from ...dispatch.overrides import Algorithm, KernelChoice
 from ...gpu.device import current
-from ...kernels.common.options import options_of
+from ...kernels.common.options import READS_Y, options_of
 from ...kernels.registry import family_of
 from ...operands import Operand
 from ...types import Diag, Side, Uplo
-from ..copies import is_readable
+from ..copies import is_readable, most_workspace
 from ..launch_list import ALPHA, LaunchList
 from . import trsm_fused
 from .triangular import (
@@ -66,17 +66,41 @@ def emit(launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo, d
     emit_in_place(launches, t, b, side, uplo, partial(_emit_solution, launches, diag))
 
 
+def _update_apart(first: int):
+    return -1.0, 0.0 if first == 0 else 1.0
+
+
+#: The recursion into another matrix. Products overwrite what they reach first, and a leaf adds alpha B, from
+#: the second one on to what is there.
+_APART = Recurrence("trsm", False, lambda first: first > 0, _update_apart)
+
+
 def emit_apart(
     launches: LaunchList, t: Operand, b: Operand, out: Operand, side: Side, uplo: Uplo, diag: Diag
 ) -> bool:
-    """Emit one launch for small triangles, into `out`; False, nothing emitted, for others."""
-    system, target = (on_left(t, each, side, uplo).lower for each in (b, out))
-    algorithm = _algorithm(launches, system.b)
-    small = _small(launches, system.b, algorithm) if all(map(is_readable, (t, b, out))) else None
-    if small is None or t.rows > small.config.max_rows:
+    """Emit the call into `out` by few right-hand sides or by small triangles; False, nothing emitted, for
+    others.
+    """
+    if not all(map(is_readable, (t, b, out))):
         return False
+    system = on_left(t, b, side, uplo, out).oriented
+    algorithm = _algorithm(launches, system.b)
+    small = _small(launches, system.b, algorithm)
+    if algorithm.name == TRSV and _trsv().applies(system.b):
+        launches.choices.append(algorithm)
+        lower = system.lower
+        _trsv().emit(launches, lower.t, lower.source, diag, lower.b)
+        return True
+    if small is None:
+        return False
+    launches.workspace_limit = launches.workspace_bytes + most_workspace(b)
     launches.choices += [algorithm, small]
-    _emit_small(launches, diag, small.config, system.t, system.b, ALPHA, target.b)
+
+    def leaf(block: TriangularSystem, adds: bool) -> None:
+        lower = block.lower
+        _emit_small(launches, diag, small.config, lower.t, lower.source, ALPHA, lower.b, adds)
+
+    emit_steps(launches, system, _APART, small.config.max_rows, leaf)
     return True
 
 
@@ -130,9 +154,10 @@ def _emit_small(
     b: Operand,
     alpha,
     x: Operand | None = None,
+    adds: bool = False,
 ) -> None:
-    """A leaf, by the Config that goes with its order; X is B by default."""
+    """A leaf, by the Config that goes with its order; X is B by default. It `adds` alpha B to X first."""
     fitting, target = config.specialize(b.rows, b.cols), b if x is None else x
     kernel = family_of(TRSM_SMALL).source(fitting, conj=t.conj, t_by_rows=t.by_rows)
-    integers = partial(leaf_integers, options_of(conj=t.conj, unit=diag is Diag.UNIT))
+    integers = partial(leaf_integers, options_of(conj=t.conj, unit=diag is Diag.UNIT) | READS_Y * adds)
     launches.emit(kernel, fitting.grid(b.cols), (t, b, target), integers, (alpha,))

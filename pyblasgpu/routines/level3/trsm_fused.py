@@ -43,7 +43,7 @@ def plan(launches: LaunchList, system: TriangularSystem, algorithm: Algorithm) -
 
 
 def _fused_operands(system: TriangularSystem) -> FusedOperands | None:
-    t, b, uplo = system.forwards
+    t, b, uplo, _ = system.forwards
     return fused_operands(t, b, Side.LEFT, uplo)
 
 

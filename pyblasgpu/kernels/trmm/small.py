@@ -1,0 +1,323 @@
+"""``trmm_small``: C := alpha * T * B for a stack of small lower triangles, several matrices a block.
+
+A block has the triangles and some columns of each B in shared memory, so C may be B. A triangle is packed
+there: its columns in groups of as many as a thread's tile has rows, each from the group's first row on. A
+thread computes a tile of C, group after group. In the last one, on the diagonal, products with what is above
+the diagonal are left out, not made with a zero: a NaN in B reaches only what depends on it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from ...gpu.backend import cuda, device_function, in_order, ptx
+from ...gpu.build.compile import KernelSource
+from ..common.kernel_config import BlockConfig
+from ..common.options import CONJUGATE, UNIT
+from ..common.parameters import parameters
+
+__all__ = ["ORDER", "STEM", "Arrangement", "TrmmSmall", "source"]
+
+STEM = "trmm_small"
+PARAMETERS = parameters(
+    "pointer: tri, b, c",
+    "int32: n, r, options, log_n, log_width, matrices, count",
+    "int64: t_rs, t_cs, b_rs, b_cs, c_rs, c_cs, stride_t, stride_b, stride_c",
+    "real: alpha, alpha_i",
+)
+ORDER = 64  # of T at most
+VECTOR = 16  # bytes of a load from shared memory
+
+
+class Arrangement(NamedTuple):
+    """Arrangement of a stack over blocks.
+
+    Attributes
+    ----------
+    log_n : int
+        Logarithm of the order, rounded up to a power of two and to a tile.
+    log_width : int
+        Logarithm of the columns of each B that a block has.
+    matrices : int
+        Matrices of a block.
+    """
+
+    log_n: int
+    log_width: int
+    matrices: int
+
+    def grid(self, columns: int, count: int) -> int:
+        """Blocks for `count` matrices of this number of columns."""
+        return -(-columns >> self.log_width) * -(-count // self.matrices)
+
+
+@dataclass(frozen=True)
+class TrmmSmall(BlockConfig):
+    """Config of one `trmm_small` kernel.
+
+    Attributes
+    ----------
+    DIM : int
+        Threads of a block.
+    """
+
+    DIM: int = 128
+
+    STEM: ClassVar[str] = STEM
+    RESIDENT: ClassVar[int] = 768
+
+    @property
+    def tile(self) -> tuple[int, int]:
+        """Rows and columns of a thread's tile: powers of two, and whole vectors."""
+        size = self.dtype_facts.itemsize
+        return 4 if size <= 8 else 2, max(VECTOR // size, 2)
+
+    @property
+    def registers(self) -> int:
+        """Estimated 32-bit registers of a thread: its tile, fragments, and addresses."""
+        rows, columns = self.tile
+        return (rows * columns + rows + columns) * self.dtype_facts.itemsize // 4 + 48
+
+    @property
+    def pad(self) -> int:
+        """Elements between two rows of B in shared memory."""
+        return max(VECTOR // self.dtype_facts.itemsize, 1)
+
+    @property
+    def shared_elements(self) -> int:
+        """Room for a triangle of the largest order with 64 columns of float32, else with 32."""
+        return self.matrix_elements(ORDER, 64 if self.dtype_facts.itemsize == 4 else 32)
+
+    def matrix_elements(self, order: int, width: int) -> int:
+        """Elements of a packed triangle, and of `width` columns of B."""
+        rows, _ = self.tile
+        groups = -(-order // rows)
+        return rows**2 * groups * (groups + 1) // 2 + groups * rows * (width + self.pad)
+
+    def arrangement(self, order: int, columns: int) -> Arrangement:
+        """The arrangement of triangles of `order` rows with this number of columns."""
+        rows, most = self.tile
+        log_n, width = max(order - 1, rows - 1).bit_length(), 1 << max(columns - 1, most - 1).bit_length()
+        while self.matrix_elements(order, width) > self.shared_elements:
+            width //= 2
+        tiles = (1 << log_n) // rows * (width // most)
+        matrices = min(self.DIM // tiles, self.shared_elements // self.matrix_elements(order, width))
+        return Arrangement(log_n, width.bit_length() - 1, max(matrices, 1))
+
+
+def source(config: TrmmSmall, conj: bool = False, t_by_rows: bool = False) -> KernelSource:
+    """The one kernel of `config`, for n <= ORDER and any T.
+
+    Kernel parameters
+    -----------------
+    tri, b, c: pointer, T, B and C
+    n, r: int32, order of T, columns of B
+    options: int32, whether T is conjugated, whether its diagonal is one and not read (`options`)
+    log_n, log_width, matrices: int32, the `Arrangement`
+    count: int32, matrices of the stack
+    t_rs, t_cs, b_rs, b_cs, c_rs, c_cs: int64, row and column stride of T, B, C (elements)
+    stride_t, stride_b, stride_c: int64, batch strides (elements)
+    alpha, alpha_i: real, parts of alpha
+
+    Grid: x ``config.arrangement(n, r).grid(r, count)``.
+    """
+    return KernelSource.of(config, PARAMETERS, lambda: _build(config))
+
+
+def _loaders(config: TrmmSmall):
+    """``load_triangles(shared, tri, ...)`` and ``load_columns(shared, b, ...)``: those of a block's matrices,
+    neighbours in memory by neighbouring threads.
+    """
+    REALS, SIZE, DIM, (ROWS, _) = (
+        config.dtype_facts.reals_per_element,
+        config.dtype_facts.itemsize,
+        config.DIM,
+        config.tile,
+    )
+    int32, int64, copy = ptx.types.int32, ptx.types.int64, ptx.copy_async(SIZE)
+
+    @device_function
+    def load_triangles(shared, tri, t_rs, t_cs, stride, t, n, height, log_n, matrices, size, first):
+        by_columns, mask = abs(t_rs) <= abs(t_cs), int32((1 << log_n) - 1)
+        fast_stride, slow_stride = (t_rs, t_cs) if by_columns else (t_cs, t_rs)
+        e = int32(t)
+        while e < matrices << (2 * log_n):
+            fast, slow, matrix = int32(e & mask), int32((e >> log_n) & mask), int32(e >> (2 * log_n))
+            i, j = (fast, slow) if by_columns else (slow, fast)
+            if i < n and i - j >= first:
+                group = int32(j & -ROWS)
+                at = int32(group * height - ((group * (group - ROWS)) >> 1))
+                at = int32(matrix * size + at + (j - group) * (height - group) + i - group)
+                there = matrix * stride + fast * fast_stride + slow * slow_stride
+                copy(shared, int32(at * REALS), tri, int64(there * REALS), int32(SIZE))
+            e = int32(e + DIM)
+
+    @device_function
+    def load_columns(shared, b, b_rs, b_cs, stride, t, n, cols, ld, log_n, log_width, matrices, size):
+        by_columns = abs(b_rs) <= abs(b_cs)
+        log_fast, log_slow = (log_n, log_width) if by_columns else (log_width, log_n)
+        fast_mask, slow_mask = int32((1 << log_fast) - 1), int32((1 << log_slow) - 1)
+        fast_stride, slow_stride = (b_rs, b_cs) if by_columns else (b_cs, b_rs)
+        e = int32(t)
+        while e < matrices << (log_n + log_width):
+            fast, slow = int32(e & fast_mask), int32((e >> log_fast) & slow_mask)
+            matrix = int32(e >> (log_n + log_width))
+            i, j = (fast, slow) if by_columns else (slow, fast)
+            if i < n and j < cols:
+                there = matrix * stride + fast * fast_stride + slow * slow_stride
+                at = int32((matrix * size + i * ld + j) * REALS)
+                copy(shared, at, b, int64(there * REALS), int32(SIZE))
+            e = int32(e + DIM)
+
+    return load_triangles, load_columns
+
+
+def _multiplier(config: TrmmSmall):
+    """``multiply(acc, rt, rx, pt, px, groups, height, ld, sign, unit)``: a tile's sums. `pt` is the tile's
+    first row in the packed triangle, which has `groups` groups of columns before the diagonal.
+    """
+    facts, (ROWS, COLUMNS) = config.dtype_facts, config.tile
+    real, REALS = ptx.REALS[facts.real], facts.reals_per_element
+    COMPLEX, WIDTH = facts.is_complex, VECTOR // facts.real_size
+    load_t = ptx.load_shared(WIDTH, ROWS * REALS // WIDTH, WIDTH)
+    load_x = ptx.load_shared(WIDTH, COLUMNS * REALS // WIDTH, WIDTH)
+    rank1, int32, offset, select = (
+        ptx.rank1_update(ROWS, COLUMNS, REALS),
+        ptx.types.int32,
+        ptx.offset,
+        ptx.select,
+    )
+
+    @device_function
+    def load(rt, rx, pt, px, sign):
+        load_t(rt, 0, pt, 0)
+        load_x(rx, 0, px, 0)
+        if COMPLEX:
+            for i in range(ROWS):
+                rt[2 * i + 1] = sign * rt[2 * i + 1]
+
+    def diagonal_step(k: int):
+        @device_function
+        def step(acc, rt, rx, pt, px, height, ld, sign, unit):
+            load(rt, rx, offset(pt, k * height * REALS), offset(px, k * ld * REALS), sign)
+            rt[k * REALS] = select(unit, real(1), rt[k * REALS])
+            if COMPLEX:
+                rt[k * REALS + 1] = select(unit, real(0), rt[k * REALS + 1])
+            for j in range(COLUMNS):
+                for i in range(k, ROWS):
+                    x, a, b = (j * ROWS + i) * REALS, i * REALS, j * REALS
+                    if COMPLEX:
+                        acc[x] += rt[a] * rx[b] - rt[a + 1] * rx[b + 1]
+                        acc[x + 1] += rt[a] * rx[b + 1] + rt[a + 1] * rx[b]
+                    else:
+                        acc[x] += rt[a] * rx[b]
+
+        return step
+
+    multiply_diagonal = in_order([diagonal_step(k) for k in range(ROWS)])
+
+    @device_function
+    def multiply(acc, rt, rx, pt, px, groups, height, ld, sign, unit):
+        group = int32(0)
+        while group < groups:
+            for _ in range(ROWS):
+                load(rt, rx, pt, px, sign)
+                rank1(acc, rt, rx)
+                pt, px = offset(pt, height * REALS), offset(px, ld * REALS)
+            pt = offset(pt, -ROWS * REALS)
+            group, height = int32(group + 1), int32(height - ROWS)
+        multiply_diagonal(acc, rt, rx, pt, px, height, ld, sign, unit)
+
+    return multiply
+
+
+def _writer(config: TrmmSmall):
+    """``write(c, acc, c_rs, c_cs, i, j, n, cols, alpha, alpha_i)``: a tile, times alpha, from row `i` and
+    column `j` on.
+    """
+    (ROWS, COLUMNS), COMPLEX, REALS = (
+        config.tile,
+        config.dtype_facts.is_complex,
+        config.dtype_facts.reals_per_element,
+    )
+    store = ptx.store_global
+
+    @device_function
+    def write(c, acc, c_rs, c_cs, i0, j0, n, cols, alpha, alpha_i):
+        for j in range(COLUMNS):
+            for i in range(ROWS):
+                x, at = (j * ROWS + i) * REALS, ((i0 + i) * c_rs + (j0 + j) * c_cs) * REALS
+                ok = (i0 + i < n) & (j0 + j < cols)
+                if COMPLEX:
+                    store(c, at, alpha * acc[x] - alpha_i * acc[x + 1], ok)
+                    store(c, at + 1, alpha * acc[x + 1] + alpha_i * acc[x], ok)
+                else:
+                    store(c, at, alpha * acc[x], ok)
+
+    return write
+
+
+def _build(config: TrmmSmall):
+    facts, (ROWS, COLUMNS), PAD, DIM = config.dtype_facts, config.tile, config.pad, config.DIM
+    real, REALS = ptx.REALS[facts.real], facts.reals_per_element
+    LOG_ROWS, LOG_COLUMNS = ROWS.bit_length() - 1, COLUMNS.bit_length() - 1
+    ACC, FRAG_T, FRAG_X = ROWS * COLUMNS * REALS, ROWS * REALS, COLUMNS * REALS
+    int32, int64, offset, quotient = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.quotient
+    shared_pointer, grid_dependency_wait = ptx.shared_pointer, ptx.grid_dependency_wait
+    commit, wait_all, zero = ptx.commit_async, ptx.wait_async(0), ptx.fill(ACC)
+    (load_triangles, load_columns), multiply, write = _loaders(config), _multiplier(config), _writer(config)
+
+    def trmm_small(
+        tri, b, c, n, r, options, log_n, log_width, matrices, count, t_rs, t_cs, b_rs, b_cs, c_rs, c_cs,
+        stride_t, stride_b, stride_c, alpha, alpha_i,
+    ):  # fmt: skip
+        # (1) the matrices of this block, and its columns of each
+        t = int32(cuda.threadIdx.x & 1023)  # the mask shows the compiler that it is not negative
+        width = int32(1 << log_width)
+        chunks = int32((r + width - 1) >> log_width)
+        number = int32(quotient(cuda.blockIdx.x, chunks))
+        col0, first = int32((cuda.blockIdx.x - number * chunks) << log_width), int64(number) * matrices
+        here, cols = int32(min(count - first, matrices)), int32(min(r - col0, width))
+        tri = offset(tri, first * stride_t * REALS)
+        b = offset(b, (first * stride_b + col0 * b_cs) * REALS)
+        c = offset(c, (first * stride_c + col0 * c_cs) * REALS)
+        unit = options & UNIT != 0
+        sign = real(-1) if options & CONJUGATE else real(1)
+        shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
+
+        # (2) both to shared memory: of each matrix the triangle, then the columns
+        height, ld = int32((n + (ROWS - 1)) & -ROWS), int32(width + PAD)
+        groups = int32(height >> LOG_ROWS)
+        packed = int32((groups * (groups + 1) >> 1) * (ROWS * ROWS))
+        size = int32(packed + height * ld)
+        grid_dependency_wait()
+        load_triangles(shared, tri, t_rs, t_cs, stride_t, t, n, height, log_n, here, size, 1 if unit else 0)
+        columns = offset(shared, packed * REALS)
+        load_columns(columns, b, b_rs, b_cs, stride_b, t, n, cols, ld, log_n, log_width, here, size)
+        commit()
+        wait_all()
+        cuda.syncthreads()
+
+        # (3) a tile of C after the other; neighbours in memory by neighbouring threads
+        acc, rt, rx = (
+            cuda.local.array(ACC, real), cuda.local.array(FRAG_T, real), cuda.local.array(FRAG_X, real)
+        )  # fmt: skip
+        by_columns = abs(c_rs) <= abs(c_cs)
+        log_i, log_j = int32(log_n - LOG_ROWS), int32(log_width - LOG_COLUMNS)
+        log_fast = log_i if by_columns else log_j
+        e = int32(t)
+        while e < here << (log_i + log_j):
+            matrix, tile = int32(e >> (log_i + log_j)), int32(e & ((1 << (log_i + log_j)) - 1))
+            fast, slow = int32(tile & ((1 << log_fast) - 1)), int32(tile >> log_fast)
+            ti, tj = (fast, slow) if by_columns else (slow, fast)
+            i0, j0 = int32(ti << LOG_ROWS), int32(tj << LOG_COLUMNS)
+            if i0 < n and j0 < cols:
+                zero(acc, real(0))
+                pt = offset(shared, (matrix * size + i0) * REALS)
+                px = offset(columns, (matrix * size + j0) * REALS)
+                multiply(acc, rt, rx, pt, px, ti, height, ld, sign, unit)
+                write(offset(c, matrix * stride_c * REALS), acc, c_rs, c_cs, i0, j0, n, cols, alpha, alpha_i)
+            e = int32(e + DIM)
+
+    return trmm_small
