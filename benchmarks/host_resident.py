@@ -3,15 +3,19 @@
     python -m benchmarks.host_resident --out DIR [--seconds 100] [--letters ds] [--sizes 4096 8192 ...]
 
 Wall-clock medians; every call waits for its result in host memory. `aim` is the larger of the transfer at the
-measured rate of page-locked memory and of what cuBLAS takes on the device.
+measured rate of page-locked memory and of what cuBLAS takes on the device. `calls` are seconds of calls on
+ordinary memory with new results, one after the other from the first on, and `of_aim_least` and `of_aim_mean`
+what share of these the aim is.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from math import inf
+from statistics import mean
+from typing import Any
 from unittest.mock import patch
 
 import cupy
@@ -28,16 +32,19 @@ from benchmarks.host_problems import (
     rates,
     seconds,
 )
-from benchmarks.study import Namespace, Option, Row, Rows, Study, cubes, device_facts, main
+from benchmarks.study import Namespace, Option, Row, Rows, Study, cubes, device_facts, main, table
 from pyblasgpu.engine import executor, host_traffic, tile_size
 from pyblasgpu.frontend.calls import tiled_plan
 from pyblasgpu.gpu import memory
 from pyblasgpu.gpu.context import current_context
 from pyblasgpu.gpu.page_locked import page_locked
+from pyblasgpu.testing.clocks import device_clock, host_clock, median_seconds
 from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import DTYPES
 
 GIB = 1 << 30
+#: Calls that are timed one after the other.
+CALLS = 8
 
 
 def case(problem: HostProblem, rate: dict[str, float], xt: Xt | None, pageable: bool) -> Row:
@@ -66,11 +73,30 @@ def case(problem: HostProblem, rate: dict[str, float], xt: Xt | None, pageable: 
     if pageable:
         apart = problem.pageable()
         row["streamed_pageable"] = seconds(apart.streamed)
+        if "aim" in row:
+            row |= one_by_one(partial(apart.ours, out=None), row["aim"])
         if nbytes < 60 * GIB:
             with deciding_by(streamed_min_bytes=inf):
                 row["whole_pageable"] = seconds(apart.ours, 2)
     row["tflops"] = cubes(routine) * n**3 / row["streamed"] / 1e12
     return row
+
+
+def one_by_one(call: Callable[[], Any], aim: float) -> Row:
+    """Seconds of each call from the first on, and the share that `aim` is of their least and of their mean.
+
+    Memory of earlier calls is given back before; each result is gone before the next call.
+    """
+    pyblasgpu.release_memory()
+    calls = [host_clock(call) for _ in range(CALLS)]
+    least, later = min(calls), mean(calls[1:])
+    return {
+        "calls": [round(each, 5) for each in calls],
+        "least": least,
+        "mean": later,  # of the calls after the first
+        "of_aim_least": aim / least,
+        "of_aim_mean": aim / later,
+    }
 
 
 #: Constants of the engine: module, name, other values, and whether they matter for page-locked memory.
@@ -127,7 +153,7 @@ def registering() -> dict[str, float]:
     }
 
 
-def factors(n: int, locked: np.ndarray) -> Rows:
+def factors(n: int, locked: np.ndarray, rate: dict[str, float]) -> Rows:
     """Cholesky and LU factors of page-locked memory and of other memory, by tiles and whole."""
     rng = np.random.default_rng(0)
     matrix = np.asfortranarray(rng.uniform(-1, 1, n * n).reshape(n, n))
@@ -143,7 +169,12 @@ def factors(n: int, locked: np.ndarray) -> Rows:
                 with deciding_by(streamed_factor_min_bytes=value):
                     copied = partial(copy_matrix, array, matrix)
                     row[name + ending] = seconds(partial(call, array), 3, copied)
-        yield row
+        on_device, new = cupy.asarray(matrix, order="F"), getattr(pyblasgpu.lapack, routine)
+        row["device"] = median_seconds(partial(new, on_device), device_clock(), repeats=3)
+        row["aim"] = max(matrix.nbytes / rate["up"], row["device"])
+        del on_device
+        cupy.get_default_memory_pool().free_all_blocks()
+        yield row | one_by_one(partial(new, matrix), row["aim"])
 
 
 def allocating() -> float:
@@ -178,7 +209,7 @@ def facts(options: Namespace) -> Row:
 def rows(options: Namespace) -> Rows:
     pinned, xt = options.pinned, None if options.no_xt else Xt([0])
     for n in options.factors:
-        yield from factors(n, pinned.matrices("d", n)[0])
+        yield from factors(n, pinned.matrices("d", n)[0], options.rate)
     for n in options.sizes:
         for letter in options.letters:
             for routine in options.routines:
@@ -188,6 +219,22 @@ def rows(options: Namespace) -> Rows:
                 yield from tile_shapes(problem, options.tiles)
                 if routine in ("gemm", "trsm") and not options.no_variations:
                     yield from variations(problem, options.constants)
+
+
+def summary(rows: list[Row], options: Namespace) -> Iterator[Any]:
+    """The calls one after the other, in milliseconds, and their share of the aim."""
+    lines = [
+        (
+            *(row[name] for name in ("routine", "dtype", "n")),
+            *(1e3 * row[name] for name in ("aim", "least", "mean")),
+            *(row[name] for name in ("of_aim_least", "of_aim_mean")),
+            " ".join(f"{1e3 * each:.0f}" for each in row["calls"]),
+        )
+        for row in rows
+        if "calls" in row
+    ]
+    header = "routine | dtype | n | aim | least | mean | share | of the mean | calls"
+    yield table("ordinary memory, new results, ms", header, lines)
 
 
 STUDY = Study(
@@ -208,6 +255,7 @@ STUDY = Study(
     facts,
     key="rows",
     document=nested_document,
+    summary=summary,
     seconds=100,
 )
 

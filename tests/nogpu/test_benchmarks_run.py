@@ -202,6 +202,19 @@ def test_host_matrices_on_a_card(cards, run, scripts):
     assert all(hasattr(module, name) for module, name, *_ in scripts("host_resident").CONSTANTS)
 
 
+def test_calls_one_after_the_other(cards, scripts):
+    """The first call is no part of the mean; shares are those of the aim in the least and in the mean."""
+    module, times = scripts("host_resident", CALLS=4), iter([0.9, 0.4, 0.2, 0.3])
+    module.host_clock = lambda call: call()
+    row = module.one_by_one(lambda: next(times), 0.1)
+    assert row["calls"] == [0.9, 0.4, 0.2, 0.3] and row["least"] == 0.2
+    assert row["of_aim_least"] == pytest.approx(0.5) and row["of_aim_mean"] == pytest.approx(1 / 3)
+    (table,) = module.summary(
+        [{"routine": "gemm"}, {**row, "routine": "syrk", "dtype": "d", "n": 8, "aim": 0.1}], None
+    )
+    assert table.row_count == 1
+
+
 def test_host_matrices_on_several_cards(cards, run):
     options = "--sizes 100 --letters d --where host --cards 1 2 --vendor --kept 1 --routines trsm potrf getrf"
     results = run("several_cards", options)
