@@ -107,9 +107,7 @@ class TaskExecutor:
 
     def _retire(self, index: int) -> None:
         """Wait for the oldest task that a card has before it."""
-        event = self._in_flight[index].popleft()
-        with current_context(self.cards[index].device):
-            event.join()
+        self._in_flight[index].popleft().join()  # whichever context is current
         self.done += 1
 
     def _has_room(self, index: int) -> bool:
@@ -322,7 +320,8 @@ class TaskExecutor:
         while not self._has_room(index):
             self._retire(index)
         with current_context(card.device):
-            wait_for(card.compute, [copy.ready for copy in reads])
+            # a kernel that has read a tile has waited for it
+            wait_for(card.compute, [copy.ready for copy in reads if card.compute not in copy.uses])
             for copy in writes:
                 wait_for(card.compute, copy.marks)
             infos = [self.infos[index](number)] if has_info(task) else []

@@ -9,6 +9,7 @@ from fake_cards_install import holds_nothing
 from tiled_runs import KINDS, problem
 
 from pyblasgpu.engine import executor, host_traffic
+from pyblasgpu.engine.placement import owners_of
 from pyblasgpu.gpu import page_locked
 from pyblasgpu.testing.leaves_on_host import enqueue_on
 
@@ -54,6 +55,22 @@ def test_tiles_in_pieces(fake_cards, monkeypatch, kind, nbytes):
         p.check()
         assert all(pool.held <= 1000 for pool in page_locked.shared_pools.values())
         assert holds_nothing(driver)
+
+
+@pytest.mark.parametrize("devices", [(0,), (0, 1)], ids=["one", "two"])
+def test_a_tile_is_waited_for_once(fake_cards, devices):
+    """By the kernels of each card that reads it, and by its copy home."""
+    p, driver = problem("gemm_new", size=5), fake_cards()
+    p.run(driver, devices, locked="abc")
+    p.check()
+    tasks = p.tasks.tasks
+    owners = owners_of(p.tasks, [1.0] * len(devices))
+    read = {(tile, owner) for task, owner in zip(tasks, owners, strict=True) for tile in task.reads}
+    home = sum(len(task.finishes) for task in tasks)
+    peer = driver.calls["cuMemcpyPeerAsync"] + driver.calls["cuMemcpy3DPeerAsync"]
+    streams = 4 * len(devices)
+    waits = driver.calls["cuStreamWaitEvent"]
+    assert waits <= len(read) + home + 2 * peer + 3 * streams < 2 * len(tasks)
 
 
 @pytest.mark.parametrize("seed", range(6))
