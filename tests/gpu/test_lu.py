@@ -50,14 +50,16 @@ def test_factors(letter, m, n):
 
 
 @pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("m, n", [(200, 40), (700, 90), (4096, 32), (5000, 64), (9000, 64)])
+@pytest.mark.parametrize("m, n", [(200, 40), (700, 90), (4096, 32), (5000, 64), (9000, 64), (16000, 40)])
 def test_the_searches_for_pivots_agree(letter, m, n):
     """The same bits by labels, by rows and in a cluster, on any number of blocks."""
     a = cupy.asarray(random(letter, m, n))
     panel = FIXED["getrf_panel"].fixed_config(letter)
     results = []
-    for direct, cluster in ((0, 0), (4, 0), (16, 0), (0, 16), (16, 8)):
-        with override("getrf_panel", replace(panel, DIRECT=direct, CLUSTER=cluster)):
+    others = [{"CLUSTER": 0, "DIRECT": 4}, {"CLUSTER": 0, "DIRECT": 16}, {"CLUSTER": 16, "DIRECT": 0}]
+    others += [{"CLUSTER": 8}, {"ROWS": 256, "PER_THREAD": 2}, {"CLUSTER": 0, "DIRECT": 0}]
+    for other in others:
+        with override("getrf_panel", replace(panel, **other)):
             results.append(factor(letter, a))
     for other in results[1:]:
         for one, two in zip(results[0], other, strict=True):

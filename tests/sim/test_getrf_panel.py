@@ -17,16 +17,20 @@ from .launching import run, strides
 NAN = float("nan")
 
 
-def factor(a, rows=None, cols=8, first=0, info=None, kernels=getrf_panel, direct=0, cluster=0, beside=(0, 0)):
+def factor(
+    a, rows=None, cols=8, first=0, info=None, kernels=getrf_panel, direct=0, cluster=0, each=1, beside=(0, 0)
+):
     """Factor a panel, or a batch, in place: pivots, moves and info. No flag stays set. `beside`: columns of A
-    left and right of the panel.
+    left and right of the panel; `each`: rows of a thread.
     """
     letter = next(letter for letter, dtype in DTYPES.items() if dtype.name == a.dtype.name)
     stack = a if a.ndim == 3 else a[None]
     left, right = beside
     stack = stack[:, :, left : stack.shape[2] - right]
     batch, m, n = stack.shape
-    config = kernels.GetrfPanel(letter, rows or (32 if m <= 32 else 64), cols, direct, cluster)
+    config = kernels.GetrfPanel(
+        letter, rows or (32 if m <= 32 * (2 - each) else 64), cols, direct, cluster, each
+    )
     blocks = config.grid(m)
     piv, moves = np.full((batch, n), -7, np.int32), np.full((batch, 2 * cols), -7, np.int32)
     flags = np.zeros(words_of_exchange(config, blocks), np.int32)
@@ -118,14 +122,15 @@ def test_columns_beside(letter, m, left, n, right):
 def test_columns_beside_in_any_order_of_blocks():
     for seed in range(3):
         simulator.reseed(seed)
-        check_beside("s", 64 * 2 + 3, 4, 5, 9, seed=seed, cluster=4)
+        check_beside("s", 64 * 2 + 3, 4, 5, 9, seed=seed, cluster=4, each=1 + seed % 2)
 
 
 def test_no_number_beside_reaches_what_does_not_depend_on_it():
     no_number_beside()
 
 
-SEARCHES = ({}, {"direct": 1}, {"direct": 4}, {"cluster": 4})
+TWO_ROWS = {"cluster": 4, "each": 2}  # of a thread
+SEARCHES = ({}, {"direct": 1}, {"direct": 4}, {"cluster": 4}, TWO_ROWS)
 
 
 @pytest.mark.parametrize("search", SEARCHES)
@@ -153,7 +158,7 @@ def test_more_blocks_than_lanes():
 
 @pytest.mark.parametrize("search", SEARCHES)
 def test_any_order_of_blocks(search):
-    for seed in range(6):
+    for seed in range(4):
         simulator.reseed(seed)
         check("s", 64 * 3 + 3, 5, seed=seed, **search)
 
@@ -163,6 +168,7 @@ def test_one_block_by_rows_of_its_warps():
         check(letter, 60, 8, rows=64, direct=4)
         check(letter, 20, 5, rows=64, cluster=1)
         check(letter, 60, 8, rows=64, cluster=2)
+        check(letter, 250, 8, rows=128, **TWO_ROWS)
 
 
 def test_more_blocks_than_warps_by_rows():
@@ -177,7 +183,7 @@ def test_a_panel_further_down_counts_from_the_first_row():
     check("d", 20, 4, first=12, info=np.zeros(1, np.int32))
 
 
-@pytest.mark.parametrize("search", [{}, {"direct": 2}, {"cluster": 2}])
+@pytest.mark.parametrize("search", [{}, {"direct": 2}, {"cluster": 2}, TWO_ROWS])
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("blocks", [1, 2])
 def test_ties_go_to_the_uppermost_row(letter, blocks, search):
@@ -193,7 +199,7 @@ def test_ties_go_to_the_uppermost_row(letter, blocks, search):
         np.testing.assert_allclose(a, lu, atol=1e-5 if letter in "sc" else 1e-13)
 
 
-@pytest.mark.parametrize("search", [{}, {"direct": 2}, {"cluster": 2}])
+@pytest.mark.parametrize("search", [{}, {"direct": 2}, {"cluster": 2}, TWO_ROWS])
 @pytest.mark.parametrize("blocks", [1, 2])
 def test_a_column_of_zeros_is_told_and_left(blocks, search):
     a = np.asfortranarray(np.arange(160.0 * blocks).reshape(-1, 4) ** 2 % 7)
@@ -218,7 +224,7 @@ def test_the_first_zero_pivot_of_the_whole_matrix_stays():
 
 @pytest.mark.parametrize("spoil", [np.nan, np.inf])
 @pytest.mark.parametrize("m", [20, 80])
-@pytest.mark.parametrize("search", [{}, {"direct": 2}, {"cluster": 2}])
+@pytest.mark.parametrize("search", [{}, {"direct": 2}, {"cluster": 2}, TWO_ROWS])
 def test_what_is_not_finite(spoil, m, search):
     """NaN is a pivot, as the largest number would be; pivots are a permutation."""
     a = random("d", m, 5)

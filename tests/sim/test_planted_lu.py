@@ -85,6 +85,36 @@ def not_a_number(module) -> None:
         assert piv[0] == rows[0]
 
 
+def not_a_number_of_two(module) -> None:
+    """Both rows of a thread are NaN: the first one is the pivot, or the second one where it is the only one."""
+    for rows, pivot in (([5, 37], 5), ([37], 37)):
+        a = test_getrf_panel.random("d", 80, 4)
+        a[rows, 0] = np.nan
+        assert test_getrf_panel.factor(a, kernels=module, **test_getrf_panel.TWO_ROWS)[0][0] == pivot
+
+
+def both_rows(module) -> None:
+    """Both rows of a thread are pivots, one after the other."""
+    a = test_getrf_panel.random("d", 80, 4)
+    a[5, 0], a[37, 1] = 5, 50
+    _, piv, _ = test_getrf_panel.lapack.dgetrf(a)
+    assert np.array_equal(test_getrf_panel.factor(a, kernels=module, **test_getrf_panel.TWO_ROWS)[0], piv)
+
+
+def zeros(module) -> None:
+    """A column of zeros after a second row was the pivot."""
+    a = test_getrf_panel.random("d", 80, 4)
+    a[37, 0], a[:, 1] = 5, 0
+    piv, _, _ = test_getrf_panel.factor(a, kernels=module, **test_getrf_panel.TWO_ROWS)
+    assert list(piv[:2]) == [37, 1]
+
+
+def ties(module) -> None:
+    """Equal candidates of a thread."""
+    piv, _, _ = test_getrf_panel.factor(np.ones((64, 1)), kernels=module, **test_getrf_panel.TWO_ROWS)
+    assert piv[0] == 0
+
+
 @one_each
 def swaps(**options) -> Check:
     """Rows interchanged as random pivots say."""
@@ -108,7 +138,7 @@ def columns(**options) -> Check:
 
 ONE, SEVERAL, BATCH = panel(m=30), panel(), Check("getrf_panel", test_getrf_panel.check_batch)
 DIRECT, LABELLED, WARPS = panel(direct=4), panel(direct=1), panel(m=60, n=8, rows=64, direct=4)
-CLUSTERS = panel(cluster=4)
+CLUSTERS, TWO_ROWS = panel(cluster=4), panel(**test_getrf_panel.TWO_ROWS)
 PANEL, ROWS, EXCHANGE, ROW_EXCHANGE, CLUSTER, BESIDE, LASWP, MOVES, ORDER, COLUMNS = (
     f"factor.lu.{name}"
     for name in (
@@ -148,6 +178,18 @@ DEFECTS = [
     (PANEL, "pivot_row, a_cs, t, left)", "pivot_row, a_cs, t, n)", panel(m=30, n=4)),
     (ROWS, "abs(values[0]) + abs(values[1])", "abs(values[0])", panel("z", 30)),
     (PANEL, "batch * stride_a * REALS", "batch * REALS", BATCH),
+    (PANEL, "other, other_left, other_done = j, False, j", "other, other_done = j, j", Check("getrf_panel", zeros)),
+    (PANEL, "other, other_left, other_done = j, False, j", "other_left, other_done = False, j", TWO_ROWS),
+    (PANEL, "j * ROWS + THREADS + t", "j * ROWS + t", TWO_ROWS),
+    (PANEL, "a_cs, other_done,", "a_cs, done,", TWO_ROWS),
+    (PANEL, "record_moves(moves, row + THREADS, other, n)", "pass", TWO_ROWS),
+    (PANEL, "is_other = row + THREADS < m", "is_other = row < m", TWO_ROWS),
+    (ROW_EXCHANGE, "(second > size) |", "(second < size) |", TWO_ROWS),
+    (ROW_EXCHANGE, "(other < label)", "(other > label)", Check("getrf_panel", ties)),
+    (ROW_EXCHANGE, "((second != second) & (size == size))", "(second != second)", Check("getrf_panel", not_a_number_of_two)),
+    (ROW_EXCHANGE, "(not is_left) |", "", TWO_ROWS),
+    (ROW_EXCHANGE, "put(there, others, COLS)", "put(there, values, COLS)", TWO_ROWS),
+    (ROW_EXCHANGE, "is_left | other_left, is_second", "is_left, is_second", Check("getrf_panel", both_rows)),
     (BESIDE, "        if IS_CLUSTER and blocks > 1:\n            cluster_sync()\n", "", beside()),
     (BESIDE, "column - left + n)", "column - left)", beside(m=30)),
     (BESIDE, "ok & (target >= n)", "ok", beside(m=30)),

@@ -11,9 +11,8 @@ one has received those of all others for the step between, and they had read thi
 from __future__ import annotations
 
 from ....gpu.backend import device_function, ptx, unrolled
-from .panel_rows import sizer
 from .pivot_exchange import WARP
-from .row_exchange import block_candidate, chooser
+from .row_exchange import block_candidate, chooser, thread_candidate
 
 __all__ = ["cluster_starter", "reals_of_cluster", "search_in_cluster", "words_of_cluster"]
 
@@ -32,7 +31,7 @@ def words_of_cluster(config) -> int:
 
 
 def _warps(config) -> int:
-    return config.ROWS // WARP
+    return config.threads // WARP
 
 
 def _message_reals(config) -> int:
@@ -100,22 +99,31 @@ def _sender(config):
 
 
 def search_in_cluster(config):
-    """``search(values, label, is_left, shared, words, got, flags, t, block, blocks, step)``: where in shared
-    memory the pivot's row is, and its label.
+    """``search(values, label, is_left, others, other, other_left, shared, words, got, flags, t, block,
+    blocks, step)``: where in shared memory the pivot's row is, and its label; see `thread_candidate`.
     """
     REALS, WARPS, MESSAGE = config.row_reals, _warps(config), _message_reals(config)
     AREA, MESSAGES = config.results, config.results + TURNS * WARPS * REALS
     SIZES, MBARRIERS = MESSAGES + TURNS * config.CLUSTER * MESSAGE, _mbarriers(config)
     WORDS = config.dtype_facts.real_size // 4
     NBYTES, SLOTS = (REALS + 1) * config.dtype_facts.real_size + 4, config.CLUSTER
-    int32, offset, shared_address, size_of = ptx.types.int32, ptx.offset, ptx.shared_address, sizer(config)
+    int32, offset, shared_address, pick = (
+        ptx.types.int32,
+        ptx.offset,
+        ptx.shared_address,
+        thread_candidate(config),
+    )
     choose_in_block, choose, send = block_candidate(config, AREA, SIZES), chooser(config), _sender(config)
     expect, wait = ptx.mbarrier_expect, ptx.mbarrier_wait
 
     @device_function
-    def search(values, label, is_left, shared, words, got, flags, t, block, blocks, step):
+    def search(
+        values, label, is_left, others, other, other_left, shared, words, got, flags, t, block, blocks, step
+    ):
         warp, lane, turn = int32(t // WARP), int32(t % WARP), int32(step & 1)
-        which, pivot = choose_in_block(values, size_of(values), label, is_left, shared, words, turn, t)
+        which, pivot = choose_in_block(
+            values, others, pick(values, label, is_left, others, other, other_left), shared, words, turn, t
+        )
         if SLOTS == 1 or blocks == 1:
             return int32(AREA + which * REALS), pivot
         mbarrier = int32(shared_address(offset(words, MBARRIERS)) + 8 * turn)

@@ -1,9 +1,9 @@
 """``getrf_panel``: P L U of a panel of few columns, with partial pivoting, in a single launch.
 
-A thread owns a row and keeps it in registers. A pivot moves no row: each has a label, its row in the result,
-and the pivot row and the uppermost row left swap labels. A step chooses the largest element of a column and
-publishes its row number. Each row is shifted by one element while it is eliminated, so that the column at
-hand is always the first one. Finished rows are in shared memory, and are written where labels say.
+A thread owns a row, or two, and keeps it in registers. A pivot moves no row: each has a label, its row in
+the result, and the pivot row and the uppermost row left swap labels. A step chooses the largest element of a
+column and publishes its row number. Each row is shifted by one element while it is eliminated, so that the
+column at hand is always the first one. Finished rows are in shared memory, and are written where labels say.
 
 Blocks of threads exchange their candidates (`pivot_exchange`); all of them are resident. Ties go to the
 uppermost row, as LAPACK's do; NaN is larger than any number. Where all of a column is zero, it stays, `info`
@@ -57,7 +57,7 @@ class GetrfPanel(KernelConfig):
     Attributes
     ----------
     ROWS : int
-        Rows of a block, each a thread's.
+        Rows of a block.
     COLS : int
         The most columns of a panel.
     DIRECT : int
@@ -66,12 +66,15 @@ class GetrfPanel(KernelConfig):
     CLUSTER : int
         Blocks up to which those of a panel are a cluster (`cluster_exchange`), from compute capability 9.0
         on; 0: none.
+    PER_THREAD : int
+        Rows of a thread; two in clusters alone.
     """
 
     ROWS: int = ROWS
     COLS: int = 16
     DIRECT: int = 0
     CLUSTER: int = 0
+    PER_THREAD: int = 1
 
     STEM: ClassVar[str] = STEM
 
@@ -83,10 +86,18 @@ class GetrfPanel(KernelConfig):
             ROWS=self.ROWS,
         )
         require(
+            self.PER_THREAD == 1 or (self.PER_THREAD == 2 and self.CLUSTER > 0 and self.ROWS % 64 == 0),
+            "rows",
+            "PER_THREAD == 1, or 2 where CLUSTER > 0 and ROWS % 64 == 0",
+            PER_THREAD=self.PER_THREAD,
+        )
+        require(
             self.COLS % VECTORS == 0 and self.COLS > 0, "vectors", f"COLS % {VECTORS} == 0", COLS=self.COLS
         )
-        # the first block has all rows of U
-        require(self.COLS <= self.ROWS, "square", "COLS <= ROWS", COLS=self.COLS, ROWS=self.ROWS)
+        # the threads of the first block have all rows of U
+        require(
+            self.threads >= self.COLS, "square", "COLS <= ROWS / PER_THREAD", COLS=self.COLS, ROWS=self.ROWS
+        )
         require(0 <= self.DIRECT <= WARP, "candidates", "0 <= DIRECT <= 32", DIRECT=self.DIRECT)
         require(
             0 <= self.CLUSTER <= MOST_OF_CLUSTER,
@@ -97,7 +108,7 @@ class GetrfPanel(KernelConfig):
 
     @property
     def threads(self) -> int:
-        return self.ROWS
+        return self.ROWS // self.PER_THREAD
 
     @property
     def row_reals(self) -> int:
@@ -107,7 +118,7 @@ class GetrfPanel(KernelConfig):
     @property
     def registers(self) -> int:
         """Estimated 32-bit registers of a thread."""
-        return self.row_words + OTHER_REGISTERS
+        return self.PER_THREAD * self.row_words + OTHER_REGISTERS
 
     @property
     def results(self) -> int:
@@ -145,7 +156,8 @@ class GetrfPanel(KernelConfig):
         if rows <= SMALL < self.ROWS:
             if device.cc < (9, 0):
                 return replace(config, ROWS=2 * SMALL)
-            return replace(config, ROWS=SMALL, COLS=min(2 * self.COLS, SMALL), CLUSTER=min(self.CLUSTER, 1))
+            columns, cluster = min(2 * self.COLS, SMALL), min(self.CLUSTER, 1)
+            return replace(config, ROWS=SMALL, COLS=columns, CLUSTER=cluster, PER_THREAD=1)
         while SMALL < rows <= config.ROWS // 2:
             config = replace(config, ROWS=config.ROWS // 2, CLUSTER=min(config.CLUSTER, 1))
         return config if config.grid(rows) == 1 else config._of_several_blocks(rows, device)
@@ -153,7 +165,8 @@ class GetrfPanel(KernelConfig):
     def _on(self, device: Device) -> Self:
         """Return the largest variant of the Config that the device can run."""
         if device.cc < (9, 0):
-            return replace(self, ROWS=ROWS if self.CLUSTER else min(self.ROWS, ROWS), CLUSTER=0)
+            height = ROWS if self.CLUSTER else min(self.ROWS, ROWS)
+            return replace(self, ROWS=height, CLUSTER=0, PER_THREAD=1)
         most = (
             MOST_OF_CLUSTER if device.cc == (9, 0) and device.sm_count >= MANY else 8
         )  # which all devices have
@@ -166,8 +179,12 @@ class GetrfPanel(KernelConfig):
             if config.grid(rows) <= config.CLUSTER and needed <= device.shared_per_block:
                 return config
             config = replace(config, ROWS=2 * config.ROWS)
+        if self.CLUSTER > 1 and self.row_words <= WARP:
+            two = replace(self, ROWS=2 * TALL, PER_THREAD=2)
+            if two.grid(rows) <= two.CLUSTER and two.of_kernel.shared_bytes <= device.shared_per_block:
+                return two
         if self.CLUSTER:
-            free = [replace(self, ROWS=height, CLUSTER=0) for height in (TALL, ROWS)]
+            free = [replace(self, ROWS=height, CLUSTER=0, PER_THREAD=1) for height in (TALL, ROWS)]
             return next((one for one in free if one.grid(rows) <= one.resident(device)), free[0])
         if self.grid(rows) > self.resident(device) and self.ROWS < TALL:
             columns = self.COLS if device.cc >= (9, 0) else max(self.COLS // 2, VECTORS)
@@ -310,6 +327,7 @@ def _move_recorder(config: GetrfPanel):
 def _build(config: GetrfPanel):
     facts, ROWS, COLS = config.dtype_facts, config.ROWS, config.COLS
     REALS, HELD = facts.reals_per_element, config.row_reals + facts.reals_per_element
+    TWO, THREADS = config.PER_THREAD == 2, config.threads
     CLUSTER, OUT = config.CLUSTER, 0 if config.DIRECT or config.CLUSTER else config.row_reals
     real, int32, int64 = ptx.REALS[facts.real], ptx.types.int32, ptx.types.int64
     PIVOT, TOLD = (COLS - 1) * REALS, config.shared_bytes // 4 - 2
@@ -321,19 +339,20 @@ def _build(config: GetrfPanel):
     )
     search, write_upper, start = _searcher(config), _upper_writer(config), cluster_starter(config)
     eliminate, finish = eliminator(config, (COLS // 2, COLS)), exchange_clearer(config)
-    BESIDE, TWO = bool(CLUSTER) and COLS <= WARP, AT_ONCE * REALS
+    BESIDE, BOTH = bool(CLUSTER) and COLS <= WARP, AT_ONCE * REALS
     update_beside = outside_updater(config)
 
     def getrf_panel(
         a, piv, moves, info, flags, m, n, first, blocks, on_left, on_right,
         a_rs, a_cs, piv_step, stride_a, stride_piv, stride_moves, stride_info
     ):  # fmt: skip
-        # (1) the row of this thread
+        # (1) the row of this thread, or its two
         t, block, batch = int32(cuda.threadIdx.x & 1023), int32(cuda.blockIdx.x), int64(cuda.blockIdx.z)
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
         words, out = shared_pointer(cuda.shared.array(0, int32, alignment=16)), offset(shared, OUT)
         values, factor = cuda.local.array(HELD, real), cuda.local.array(REALS, real)
-        got, x, going = cuda.local.array(2, real), cuda.local.array(TWO, real), cuda.local.array(TWO, real)
+        others = cuda.local.array(HELD if TWO else 1, real)
+        got, x, going = cuda.local.array(2, real), cuda.local.array(BOTH, real), cuda.local.array(BOTH, real)
         row = int64(block) * ROWS + t
         start(words, t, blocks)
         grid_dependency_wait()
@@ -343,10 +362,31 @@ def _build(config: GetrfPanel):
         is_row = row < m
         read(0, values, offset(a, row * a_rs * REALS), a_cs, n, is_row)
         label, is_left, done, failed, j, left = int32(row), is_row, n, int32(0), int32(0), n
+        other, is_other, other_done = int32(row + THREADS), False, n
+        if TWO:
+            is_other = row + THREADS < m
+            zero(others, real(0))
+            read(0, others, offset(a, (row + THREADS) * a_rs * REALS), a_cs, n, is_other)
+        other_left = is_other
 
         # (2) a column after the other: the pivot, and its row
         while j < n:
-            at, pivot = search(values, label, is_left, shared, words, got, flags, t, block, blocks, j)
+            at, pivot = search(
+                values,
+                label,
+                is_left,
+                others,
+                other,
+                other_left,
+                shared,
+                words,
+                got,
+                flags,
+                t,
+                block,
+                blocks,
+                j,
+            )
             pivot_row = offset(shared, at)
 
             # (3) the row of the pivot is done, all others are eliminated
@@ -356,6 +396,11 @@ def _build(config: GetrfPanel):
                 if label == j:
                     label = pivot
                 eliminate(values, factor, pivot_row, out, int32((j * ROWS + t) * REALS), left)
+            if TWO:
+                if other_left and other == pivot:
+                    other, other_left, other_done = j, False, j
+                if other_left:  # whose label is no row on top: those have the first threads
+                    eliminate(others, factor, pivot_row, out, int32((j * ROWS + THREADS + t) * REALS), left)
             if block == 0:
                 write_upper(offset(a, j * (a_rs + a_cs) * REALS), pivot_row, a_cs, t, left)
                 if t == 0:
@@ -369,6 +414,9 @@ def _build(config: GetrfPanel):
         if is_row:
             write(offset(a, int64(label) * a_rs * REALS), out, a_cs, done, t)
             record_moves(moves, row, label, n)
+        if TWO and is_other:
+            write(offset(a, int64(other) * a_rs * REALS), out, a_cs, other_done, int32(t + THREADS))
+            record_moves(moves, row + THREADS, other, n)
         if row == 0 and (first == 0 or (failed > 0 and info[batch * stride_info] == 0)):
             info[batch * stride_info] = failed
         if CLUSTER == 0 and blocks > 1:

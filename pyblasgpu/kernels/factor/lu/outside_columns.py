@@ -80,7 +80,7 @@ def outside_updater(config):
     """``update(a, moves, values, x, going, n, left, right, a_rs, a_cs, t, block, blocks)``: `left` columns
     left of the panel at `a`, and `right` ones right of it; `values` is for a row of L.
     """
-    REALS, COLS, WARPS = config.dtype_facts.reals_per_element, config.COLS, config.ROWS // WARP
+    REALS, COLS, WARPS = config.dtype_facts.reals_per_element, config.COLS, config.threads // WARP
     int32, int64, offset, load = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.load_global(1, False)
     sync_warp, cluster_sync, IS_CLUSTER = ptx.sync_warp, ptx.cluster_sync, config.CLUSTER > 1
     (fetch, put), solve = _column_mover(config), _solver(config)

@@ -84,8 +84,8 @@ def _in_block(config):
 
 
 def search_by_labels(config):
-    """``search(values, label, is_left, shared, words, got, flags, t, block, blocks, step)``: where in shared
-    memory the pivot's row is, and its label.
+    """``search(values, label, is_left, others, other, other_left, shared, words, got, flags, t, block,
+    blocks, step)``: where in shared memory the pivot's row is, and its label; a thread has one row.
 
     A candidate's row is put out when all of the block know it, and fetched by other blocks when they do.
     """
@@ -96,7 +96,9 @@ def search_by_labels(config):
     find_in_block, choose_among_blocks = _in_block(config), among_blocks(config)
 
     @device_function
-    def search(values, label, is_left, shared, words, got, flags, t, block, blocks, step):
+    def search(
+        values, label, is_left, others, other, other_left, shared, words, got, flags, t, block, blocks, step
+    ):
         sizes, labels, chosen = offset(shared, SIZES), offset(words, LABELS), offset(words, LABELS + WARP)
         largest, size = offset(sizes, WARP), size_of(values)
         pivot = find_in_block(size, label, is_left, sizes, labels, t)

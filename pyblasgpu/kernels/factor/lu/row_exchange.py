@@ -14,7 +14,14 @@ from ....gpu.backend import cuda, device_function, ptx, unrolled
 from .panel_rows import row_putter, sizer
 from .pivot_exchange import LABEL, MESSAGES, SIZE, WARP, among_blocks, candidate_sender, slot_reals
 
-__all__ = ["block_candidate", "chooser", "reals_of_search", "search_by_rows", "words_of_search"]
+__all__ = [
+    "block_candidate",
+    "chooser",
+    "reals_of_search",
+    "search_by_rows",
+    "thread_candidate",
+    "words_of_search",
+]
 
 
 def reals_of_search(config) -> int:
@@ -45,21 +52,64 @@ def chooser(config):
     return choose
 
 
-def block_candidate(config, area: int, sizes: int):
-    """``find(values, size, label, is_left, shared, words, turn, t)``: which row of those at `area` in shared
-    memory is the candidate of the block, and its label; its size is next to those at `sizes`.
+def thread_candidate(config):
+    """``pick(values, label, is_left, others, other, other_left)``: size and label of a thread's candidate,
+    whether there is one, and whether it is the second one of its rows.
     """
-    REALS, WARPS, COLS = config.row_reals, config.ROWS // WARP, config.COLS
-    AREA, SIZES, LABELS = area, sizes, config.words
-    int32, offset, first_max_lane, NO_LABEL = ptx.types.int32, ptx.offset, ptx.first_max_lane, ptx.NO_LABEL
-    put, choose = row_putter(config, (COLS,)), chooser(config)
+    size_of = sizer(config)
 
     @device_function
-    def find(values, size, label, is_left, shared, words, turn, t):
+    def only_row(values, label, is_left, others, other, other_left):
+        return size_of(values), label, is_left, False
+
+    @device_function
+    def pick(values, label, is_left, others, other, other_left):
+        size, second = size_of(values), size_of(others)
+        is_larger = (second > size) | ((second != second) & (size == size))
+        equal = (second == size) | ((second != second) & (size != size))
+        is_second = other_left & ((not is_left) | is_larger | (equal & (other < label)))
+        if is_second:
+            size, label = second, other
+        return size, label, is_left | other_left, is_second
+
+    return pick if config.PER_THREAD == 2 else only_row
+
+
+def _candidate_putter(config):
+    """``put(there, values, others, is_second)``: a thread's candidate into shared memory."""
+    put, COLS = row_putter(config, (config.COLS,)), config.COLS
+
+    @device_function
+    def put_only_row(there, values, others, is_second):
+        put(there, values, COLS)
+
+    @device_function
+    def put_either(there, values, others, is_second):
+        if is_second:
+            put(there, others, COLS)
+        else:
+            put(there, values, COLS)
+
+    return put_either if config.PER_THREAD == 2 else put_only_row
+
+
+def block_candidate(config, area: int, sizes: int):
+    """``find(values, others, candidate, shared, words, turn, t)``: which row of those at `area` in shared
+    memory is the candidate of the block, and its label; its size is next to those at `sizes`. `candidate` is
+    a thread's.
+    """
+    REALS, WARPS = config.row_reals, config.threads // WARP
+    AREA, SIZES, LABELS = area, sizes, config.words
+    int32, offset, first_max_lane, NO_LABEL = ptx.types.int32, ptx.offset, ptx.first_max_lane, ptx.NO_LABEL
+    put, choose = _candidate_putter(config), chooser(config)
+
+    @device_function
+    def find(values, others, candidate, shared, words, turn, t):
+        size, label, is_left, is_second = candidate
         warp, lane, first = int32(t // WARP), int32(t % WARP), int32(turn * WARPS)
         best = first_max_lane(size, label, is_left)
         if lane == best:
-            put(offset(shared, AREA + (first + warp) * REALS), values, COLS)
+            put(offset(shared, AREA + (first + warp) * REALS), values, others, is_second)
             shared[SIZES + first + warp], words[LABELS + first + warp] = size, label
         elif best < 0 and lane == 0:
             words[LABELS + first + warp] = NO_LABEL
@@ -108,23 +158,27 @@ def _receiver(config):
 
 
 def search_by_rows(config):
-    """``search(values, label, is_left, shared, words, got, flags, t, block, blocks, step)``: where in shared
-    memory the pivot's row is, and its label.
+    """``search(values, label, is_left, others, other, other_left, shared, words, got, flags, t, block,
+    blocks, step)``: where in shared memory the pivot's row is, and its label; see `thread_candidate`.
     """
     REALS, WARPS, DIRECT = config.row_reals, config.ROWS // WARP, config.DIRECT
     AREA, SIZES = config.results, config.results + _candidates(config) * config.row_reals
     LABELS, CHOSEN = config.words, config.words + _candidates(config)
     int32, offset, NO_LABEL, sync_warp = ptx.types.int32, ptx.offset, ptx.NO_LABEL, ptx.sync_warp
-    size_of, choose_in_block = sizer(config), block_candidate(config, AREA, SIZES)
+    pick, choose_in_block = thread_candidate(config), block_candidate(config, AREA, SIZES)
     choose, receive, send = chooser(config), _receiver(config), candidate_sender(config)
     choose_among_blocks = among_blocks(config)
 
     @device_function
-    def search(values, label, is_left, shared, words, got, flags, t, block, blocks, step):
+    def search(
+        values, label, is_left, others, other, other_left, shared, words, got, flags, t, block, blocks, step
+    ):
         # (a) the candidate of this warp, for all of the block
         warp, lane, turn = int32(t // WARP), int32(t % WARP), int32(step & 1)
         sizes, labels = offset(shared, SIZES), offset(words, LABELS)
-        which, pivot = choose_in_block(values, size_of(values), label, is_left, shared, words, turn, t)
+        which, pivot = choose_in_block(
+            values, others, pick(values, label, is_left, others, other, other_left), shared, words, turn, t
+        )
         if blocks == 1:
             return int32(AREA + which * REALS), pivot
 
