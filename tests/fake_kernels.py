@@ -10,6 +10,7 @@ from dataclasses import replace
 from numbers import Real
 from pkgutil import resolve_name
 from types import SimpleNamespace
+from typing import Any
 
 import fake_cholesky
 import fake_eigen
@@ -52,7 +53,7 @@ from pyblasgpu.routine import Routine
 from pyblasgpu.routines.joined_lists import joined
 from pyblasgpu.testing.cases import TriangularCase
 from pyblasgpu.testing.reference import exact_triangular, integers, packed, read_part, triangle
-from pyblasgpu.types import DTYPES, Diag, Region, Side, Uplo
+from pyblasgpu.types import DTYPES, Diag, Region, Side, Uplo, dtype_of
 
 MAX_GRID = (2**31 - 1, 65535, 65535)
 
@@ -461,3 +462,11 @@ def check_trsm(letter, order, others, side, uplo, diag, b_order="F", apart=False
     launches = launch_list_of("trsm")(2, *operands, side=side, uplo=uplo, diag=diag)
     launches.run([each.pointer for each in operands], 2, stream=5)
     np.testing.assert_array_equal(out, 2 * x)
+
+
+def run(routine: Any, *arrays: np.ndarray, **flags: Any) -> None:
+    """A routine by its launch list on arrays, integers in elements of the last one's dtype."""
+    dtype = dtype_of(arrays[-1].dtype)
+    operands = [operand(array, dtype) for array in arrays]
+    launches = getattr(routine, "launch_list", routine)(*operands, **flags)
+    launches.run([each.pointer for each in operands], 1.0, stream=0)

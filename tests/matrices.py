@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from pyblasgpu.types import DTYPES
+
 
 def same(actual, expected, what):
     np.testing.assert_array_equal(actual, expected, err_msg=str(what))
@@ -12,3 +14,10 @@ def same(actual, expected, what):
 def in_order(values, order):
     """Matrices of which the last two dimensions lie in `order`."""
     return np.ascontiguousarray(values.swapaxes(-1, -2)).swapaxes(-1, -2) if order == "F" else values.copy()
+
+
+def uniform(letter: str, *shape: int, seed: int | None = None) -> np.ndarray:
+    """Numbers between -1 and 1, complex ones of both parts; without a `seed` those of the shape."""
+    rng = np.random.default_rng(sum(shape) if seed is None else seed)
+    a = rng.uniform(-1, 1, shape) + (1j * rng.uniform(-1, 1, shape) if DTYPES[letter].is_complex else 0)
+    return a.astype(DTYPES[letter].name)

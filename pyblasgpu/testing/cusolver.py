@@ -37,22 +37,14 @@ class Cusolver:
 
     def potrf(self, a: Any, uplo: Uplo) -> None:
         """The Cholesky factor of `a` in place."""
-        self._with_workspace("potrf", a, uplo)
+        self._with_workspace("potrf", a, self._of_triangle(a, uplo))
 
     def potri(self, a: Any, uplo: Uplo) -> None:
         """The inverse from the factor in `a`, in place."""
-        self._with_workspace("potri", a, uplo)
+        self._with_workspace("potri", a, self._of_triangle(a, uplo))
 
-    def _with_workspace(self, routine: str, a: Any, uplo: Uplo) -> None:
-        dtype, n, ld = dtype_of(a.dtype), a.shape[0], lead(a)
-        arguments = self._handle, _UPLO[uplo], n, pointer(a), ld
-        key = routine, dtype.letter, n, uplo
-        if key not in self._workspaces:
-            count = ctypes.c_int()
-            self._typed(f"{routine}_bufferSize", dtype, *arguments, ctypes.byref(count))
-            self._workspaces[key] = self._cupy.empty(max(count.value, 1), a.dtype)
-        workspace = self._workspaces[key]
-        self._typed(routine, dtype, *arguments, pointer(workspace), workspace.size, pointer(self.info))
+    def _of_triangle(self, a: Any, uplo: Uplo) -> tuple[Any, ...]:
+        return self._handle, _UPLO[uplo], a.shape[0], pointer(a), lead(a)
 
     def sytrf(self, a: Any, uplo: Uplo) -> None:
         """The factors L D L^T of `a` in place; pivots are not returned."""
@@ -76,19 +68,19 @@ class Cusolver:
     def geqrf(self, tau: Any, a: Any) -> None:
         """The QR factors of `a` in place, and the factors of its reflectors."""
         matrix = self._handle, *a.shape, pointer(a), lead(a)
-        self._by_reflectors("geqrf", a, matrix, (pointer(tau),))
+        self._with_workspace("geqrf", a, matrix, (pointer(tau),))
 
     def orgqr(self, tau: Any, a: Any) -> None:
         """Q in place of the reflectors in `a`."""
         arguments = self._handle, *a.shape, tau.size, pointer(a), lead(a), pointer(tau)
-        self._by_reflectors("ungqr" if a.dtype.kind == "c" else "orgqr", a, arguments)
+        self._with_workspace("ungqr" if a.dtype.kind == "c" else "orgqr", a, arguments)
 
     def ormqr(self, tau: Any, a: Any, c: Any) -> None:
         """Q c in place, from the reflectors in `a`."""
         reflectors = pointer(a), lead(a), pointer(tau)
         left, untransposed = 0, 0  # values of CUBLAS_SIDE_LEFT and CUBLAS_OP_N
         arguments = self._handle, left, untransposed, *c.shape, tau.size, *reflectors, pointer(c), lead(c)
-        self._by_reflectors("unmqr" if a.dtype.kind == "c" else "ormqr", a, arguments)
+        self._with_workspace("unmqr" if a.dtype.kind == "c" else "ormqr", a, arguments)
 
     def gels(self, tau: Any, a: Any, b: Any) -> None:
         """The solution of least squares in place of `b`; `a` is overwritten, and `tau` not used."""
@@ -108,7 +100,7 @@ class Cusolver:
         self._call(name, *arguments, pointer(workspace), size, ctypes.byref(steps), pointer(self.info))
         b[...] = x
 
-    def _by_reflectors(
+    def _with_workspace(
         self, routine: str, a: Any, arguments: tuple[Any, ...], results: tuple[Any, ...] = ()
     ) -> None:
         dtype, sizes = dtype_of(a.dtype), [each for each in arguments if isinstance(each, int)]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from matrices import uniform
 
 from pyblasgpu import lapack
 from pyblasgpu.dispatch.overrides import override
@@ -22,14 +23,8 @@ ROUTINES = ["getrf", "potrf"]
 BLOCK = 128
 
 
-def random(letter: str, m: int, n: int) -> np.ndarray:
-    rng = np.random.default_rng(m + n)
-    a = rng.uniform(-1, 1, (m, n)) + (1j * rng.uniform(-1, 1, (m, n)) if letter in "cz" else 0)
-    return a.astype(DTYPES[letter].name)
-
-
 def problem(routine: str, letter: str, n: int) -> Any:
-    a = random(letter, n, n)
+    a = uniform(letter, n, n)
     if routine == "potrf":
         a = (a + a.conj().T) / 2 + n * np.eye(n, dtype=a.dtype)
     return cupy.asfortranarray(cupy.asarray(a))

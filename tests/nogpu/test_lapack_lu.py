@@ -6,6 +6,7 @@ import fake_device
 import numpy as np
 import pytest
 import scipy.linalg.lapack as scipys
+from matrices import uniform
 
 from pyblasgpu import lapack
 from pyblasgpu.types import DTYPES
@@ -14,12 +15,6 @@ from pyblasgpu.types import DTYPES
 @pytest.fixture(autouse=True)
 def backend(monkeypatch):
     monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
-
-
-def random(letter, *shape, seed=0) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    a = rng.uniform(-1, 1, shape) + (1j * rng.uniform(-1, 1, shape) if letter in "cz" else 0)
-    return a.astype(DTYPES[letter].name)
 
 
 def same(ours, theirs, letter) -> None:
@@ -43,7 +38,7 @@ def test_singular_matrices():
 
 
 def test_stacks():
-    a, b = random("d", 2, 3, 4, 4), random("d", 3, 4, 2, seed=2)
+    a, b = uniform("d", 2, 3, 4, 4), uniform("d", 3, 4, 2, seed=2)
     lu, piv, info = lapack.getrf(a)
     assert piv.shape == (2, 3, 4) and info.shape == (2, 3)
     x, _ = lapack.getrs(lu, piv, np.broadcast_to(b, (2, 3, 4, 2)))
@@ -123,7 +118,7 @@ def test_pivots_that_a_routine_left_on_another_device(fake):
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("passed", [list, np.array, lambda piv: np.array([piv, piv]), lambda piv: [piv] * 2])
 def test_pivots_of_the_host_for_arrays_on_a_device(fake, letter, passed):
-    a, b = random(letter, 5, 5), random(letter, 5, 2, seed=1)
+    a, b = uniform(letter, 5, 5), uniform(letter, 5, 2, seed=1)
     lu, piv, _ = getattr(scipys, f"{letter}getrf")(a)
     given = passed(piv)
     if np.ndim(given) > 1:
@@ -150,7 +145,7 @@ def test_pivots_on_a_device_for_host_arrays(fake):
 @pytest.mark.parametrize("overwrite", [0, 1])
 def test_right_hand_sides_of_singular_systems_stay(overwrite):
     """Alone and in a stack, as LAPACK leaves them."""
-    a, b = random("d", 3, 4, 4), random("d", 3, 4, 2)
+    a, b = uniform("d", 3, 4, 4), uniform("d", 3, 4, 2)
     a[1, :, 2] = 0
     start = b.copy()
     _, _, x, info = lapack.gesv(a, b, overwrite_b=overwrite)

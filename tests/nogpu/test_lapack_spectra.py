@@ -11,6 +11,7 @@ import fake_device
 import numpy as np
 import pytest
 import scipy.linalg.lapack as scipys
+from matrices import uniform
 
 from pyblasgpu import lapack
 from pyblasgpu.api.lapack.spectra import QUERIES, ROWS, scipys_name
@@ -26,15 +27,9 @@ def on_the_cpu(monkeypatch):
     monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
 
 
-def matrices(letter: str, *shape: int, seed: int = 1) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    a = rng.uniform(-1, 1, shape) + (1j * rng.uniform(-1, 1, shape) if letter in "cz" else 0)
-    return a.astype(DTYPES[letter].name)
-
-
 def arguments_of(letter: str, stem: str, *batch: int) -> list[np.ndarray]:
     """The arrays of a call: general, Hermitian, or Hermitian and definite ones."""
-    a = matrices(letter, *batch, N, N - 2 if stem.startswith("ge") else N)
+    a = uniform(letter, *batch, N, N - 2 if stem.startswith("ge") else N)
     if stem.startswith("ge"):
         return [a]
     a = a + a.swapaxes(-1, -2).conj()
@@ -213,7 +208,7 @@ def test_arrays_on_a_device(card, monkeypatch, letter, stem, overwrite, options)
 @pytest.mark.parametrize("shape", [(5, 3), (3, 5), (4, 4), (1, 3), (3, 1), (1, 1), (2, 5, 3), (2, 2, 3, 4)])
 @pytest.mark.parametrize("options", [{}, {"full_matrices": 0}, {"compute_uv": 0}], ids=str)
 def test_singular_values_on_a_device(card, letter, stem, shape, options):
-    a, name = matrices(letter, *shape), scipys_name(letter, stem)
+    a, name = uniform(letter, *shape), scipys_name(letter, stem)
     put = fake_device.Array(a)
     for _ in range(3):
         u, s, vh, info = getattr(lapack, name)(put, **options)
@@ -234,7 +229,7 @@ def test_singular_values_on_a_device(card, letter, stem, shape, options):
 ])  # fmt: skip
 def test_large_matrices_on_a_device_are_refused(fake, name, shape, text):
     with pytest.raises(NotImplementedError, match=f"^{name}: {text} .* is at most "):
-        getattr(lapack, name)(fake_device.Array(matrices(name[0], *shape)))
+        getattr(lapack, name)(fake_device.Array(uniform(name[0], *shape)))
 
 
 @pytest.mark.parametrize(("stem", "vectors", "letter"), [
@@ -256,7 +251,7 @@ def test_the_largest_order_on_a_device_is_served(card, monkeypatch, letter, stem
 @pytest.mark.parametrize("stem", ["gesdd", "gesvd", "syev", "syevd", "syevr"])
 def test_matrices_that_are_not_finite(stem, value, letter):
     """LAPACK may iterate for ever with them; one of a stack does not spoil the other."""
-    a = matrices(letter, 2, N, N)
+    a = uniform(letter, 2, N, N)
     a = a + a.swapaxes(1, 2).conj()
     a[1, 4, 2] = a[1, 2, 4] = value
     call = getattr(lapack, scipys_name(letter, stem))

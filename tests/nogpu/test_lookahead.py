@@ -11,6 +11,7 @@ import pytest
 import scipy.linalg.lapack as scipys
 from fake_kernels import install, operand
 from launch_orders import at_random, extremes, in_order
+from matrices import uniform
 
 from pyblasgpu.database.policy import reference
 from pyblasgpu.dispatch.algorithms import lookahead_width
@@ -34,14 +35,8 @@ def kernels(monkeypatch):
     return install(monkeypatch)
 
 
-def random(letter: str, m: int, n: int) -> np.ndarray:
-    rng = np.random.default_rng(m + n)
-    a = rng.uniform(-1, 1, (m, n)) + (1j * rng.uniform(-1, 1, (m, n)) if letter in "cz" else 0)
-    return a.astype(DTYPES[letter].name)
-
-
 def definite(letter: str, n: int) -> np.ndarray:
-    a = random(letter, n, n)
+    a = uniform(letter, n, n)
     return (a @ a.conj().T / n + 2 * np.eye(n)).astype(a.dtype)
 
 
@@ -84,7 +79,7 @@ def same(actual, expected) -> bool:
     ],
 )
 def test_lu_factors(kernels, letter, m, n, order, inner, first, least):
-    a = random(letter, m, n)
+    a = uniform(letter, m, n)
     expected, pivots, _ = getattr(scipys, f"{letter}getrf")(a)
     decided = {"getrf_inner_columns": inner, "getrf_first_columns": first, "getrf_permuted_min_order": least}
     with override("lookahead", BLOCK), deciding_by(**decided):
@@ -101,7 +96,7 @@ def test_lu_factors(kernels, letter, m, n, order, inner, first, least):
 @pytest.mark.parametrize("letter", "sz")
 @pytest.mark.parametrize("m, n, order", [(900, 390, "F"), (300, 400, "C")])
 def test_qr_factors(kernels, letter, m, n, order):
-    a = random(letter, m, n)
+    a = uniform(letter, m, n)
     expected, factors, _, _ = getattr(scipys, f"{letter}geqrf")(a)
     with override("lookahead", BLOCK):
         problem = Problem(geqrf, a, order)
@@ -124,7 +119,7 @@ def test_qr_factors(kernels, letter, m, n, order):
     ],
 )
 def test_qr_factors_look_ahead_on_tensor_cores(kernels, letter, mode, shape, lanes_used):
-    a = random(letter, *shape)
+    a = uniform(letter, *shape)
     with set_math_mode(mode):
         problem = Problem(geqrf, a)
         tau, got = problem.run()
@@ -139,7 +134,7 @@ def test_qr_factors_look_ahead_where_there_are_such_tensor_cores(kernels, monkey
     """The mode changes no product of other devices."""
     monkeypatch.setattr(geqrf, "runs", lambda stem, device: False)
     with set_math_mode("tensor"):
-        problem = Problem(geqrf, random("s", 1000, 900))
+        problem = Problem(geqrf, uniform("s", 1000, 900))
     assert {entry.lane for entry in problem.launches.entries} == {CALL}
 
 
@@ -158,7 +153,7 @@ def test_cholesky_factors(kernels, letter, n):
 def by_recursion(first: int = BLOCK) -> Problem:
     """Blocks whose recursion ends at a quarter of their columns."""
     with deciding_by(getrf_inner_columns=32, getrf_first_columns=first):
-        return Problem(getrf, random("d", 420, 450))
+        return Problem(getrf, uniform("d", 420, 450))
 
 
 def by_permutations() -> Problem:
@@ -176,12 +171,12 @@ PROBLEMS = [
     by_recursion,
     in_two_parts,
     by_permutations,
-    lambda: Problem(getrf, random("d", 500, 500)),
-    lambda: Problem(getrf, random("d", 390, 420)),
-    lambda: Problem(getrf, random("d", 600, 300)),
+    lambda: Problem(getrf, uniform("d", 500, 500)),
+    lambda: Problem(getrf, uniform("d", 390, 420)),
+    lambda: Problem(getrf, uniform("d", 600, 300)),
     lambda: Problem(potrf, definite("d", 500)),
-    lambda: Problem(geqrf, random("d", 400, 500)),
-    lambda: Problem(geqrf, random("d", 900, 390)),
+    lambda: Problem(geqrf, uniform("d", 400, 500)),
+    lambda: Problem(geqrf, uniform("d", 900, 390)),
 ]
 
 
@@ -266,14 +261,14 @@ def test_a_stream_lives_until_it_is_joined(kernels, monkeypatch):
 
     monkeypatch.setattr(events, "record", recorded)
     with override("lookahead", BLOCK):
-        Problem(getrf, random("d", 500, 500)).run()
+        Problem(getrf, uniform("d", 500, 500)).run()
     assert len(ended) == 1 and streams.log[-1][0] == "wait"
 
 
 def test_lanes_are_two_streams_that_fork_and_join(kernels, monkeypatch):
     streams = Streams(monkeypatch, kernels)
     with override("lookahead", BLOCK):
-        problem = Problem(getrf, random("d", 500, 500))
+        problem = Problem(getrf, uniform("d", 500, 500))
         entries = problem.launches.entries
         problem.run()
     assert [stream for *_, stream in kernels.launches] == [7 + entry.lane for entry in entries]
@@ -287,7 +282,7 @@ def test_a_failing_launch_joins_the_streams(kernels, monkeypatch):
     streams = Streams(monkeypatch, kernels)
     monkeypatch.setattr("fake_kernels.FakeKernel.gemm_mma", lambda *_: 1 / 0)
     with override("lookahead", BLOCK), pytest.raises(ZeroDivisionError):
-        Problem(getrf, random("d", 500, 500)).run()
+        Problem(getrf, uniform("d", 500, 500)).run()
     assert streams.log[-1][:3] == ("wait", 7, 8)
 
 
@@ -298,7 +293,7 @@ def test_a_join_that_fails_waits_before_others_have_the_workspace(kernels, monke
     give = workspace.give
     monkeypatch.setattr(workspace, "give", lambda taken: streams.log.append(("given",)) or give(taken))
     with override("lookahead", BLOCK):
-        problem = Problem(getrf, random("d", 500, 500))
+        problem = Problem(getrf, uniform("d", 500, 500))
 
         def record(stream):
             if stream == 8 and len(kernels.launches) == len(problem.launches.entries):
@@ -313,7 +308,7 @@ def test_a_join_that_fails_waits_before_others_have_the_workspace(kernels, monke
 
 def test_scratch_and_flags_of_the_lanes_are_apart(kernels):
     with override("lookahead", BLOCK):
-        launches = Problem(getrf, random("d", 500, 500)).launches
+        launches = Problem(getrf, uniform("d", 500, 500)).launches
     places = {lane: set() for lane in (CALL, BESIDE)}
     for entry in launches.entries:
         places[entry.lane] |= {address for address in entry.addresses if address[0] > 2}
@@ -326,7 +321,7 @@ def test_scratch_and_flags_of_the_lanes_are_apart(kernels):
 def test_a_copy_before_is_over_for_both_lanes(kernels, letter):
     """In one list with the factorization, whose output it fills, in any order that keeps the lanes."""
     with override("lookahead", BLOCK):
-        problem = Problem(getrf, random(letter, 500, 500))
+        problem = Problem(getrf, uniform(letter, 500, 500))
     expected, source = problem.run(), np.array(problem.matrix, order="C")
     arrays = (*problem.arrays[:-1], source, problem.arrays[-1])
     operands = [operand(each, DTYPES[letter]) for each in arrays]

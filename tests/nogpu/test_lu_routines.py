@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import scipy.linalg.lapack as scipys
-from fake_kernels import install, operand
+from fake_kernels import install, operand, run
+from matrices import uniform
 
 from pyblasgpu.database import FIXED
 from pyblasgpu.database.policy import reference
@@ -24,20 +25,6 @@ def kernels(monkeypatch):
     return install(monkeypatch)
 
 
-def random(letter, *shape) -> np.ndarray:
-    rng = np.random.default_rng(sum(shape))
-    a = rng.uniform(-1, 1, shape) + (1j * rng.uniform(-1, 1, shape) if letter in "cz" else 0)
-    return a.astype(DTYPES[letter].name)
-
-
-def run(routine, *arrays, **flags) -> None:
-    """A routine on arrays, integers in elements of the last one's dtype."""
-    dtype = next(x for x in DTYPES.values() if x.name == arrays[-1].dtype.name)
-    operands = [operand(array, dtype) for array in arrays]
-    launches = getattr(routine, "launch_list", routine)(*operands, **flags)
-    launches.run([each.pointer for each in operands], 1.0, stream=0)
-
-
 def words(integers: np.ndarray) -> np.ndarray:
     """The int32 in the first bytes of each element of a C-contiguous array."""
     return integers.view(np.int32)[..., :: integers.itemsize // 4][..., 0]
@@ -46,7 +33,7 @@ def words(integers: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("m, n", [(64, 64), (65, 65), (300, 700), (1500, 200), (500, 500)])
 def test_factors(kernels, letter, m, n):
-    a = random(letter, m, n)
+    a = uniform(letter, m, n)
     expected, pivots, _ = getattr(scipys, f"{letter}getrf")(a)
     for order in "FC":
         got, piv = np.array(a, order=order), np.empty((min(m, n), 1), a.dtype)
@@ -60,7 +47,7 @@ def test_factors(kernels, letter, m, n):
 
 def test_four_launches_a_panel(kernels):
     """A panel, its interchanges, a triangle and a product; the first or last of them may be two."""
-    a, piv, info = np.asfortranarray(random("d", 1024, 1024)), np.empty((1024, 1)), np.empty((1, 1))
+    a, piv, info = np.asfortranarray(uniform("d", 1024, 1024)), np.empty((1024, 1)), np.empty((1, 1))
     with override("lookahead", 0):
         run(getrf, piv, info, a)
     names = [name for name, _, _ in kernels.launches]
@@ -73,7 +60,7 @@ def test_a_batch_of_panels_of_one_cluster_is_one_list_of_launches(kernels):
     """Else the matrices come one after the other."""
     for rows, times in ((100, 1), (900, 1), (8300, 3)):
         kernels.launches.clear()
-        stack = random("d", 3, rows, 40)
+        stack = uniform("d", 3, rows, 40)
         expected = [scipys.dgetrf(a) for a in stack]
         piv, info = np.empty((3, 40, 1)), np.empty((3, 1, 1))
         run(getrf, piv, info, stack)
@@ -86,7 +73,7 @@ def test_a_batch_of_panels_of_one_cluster_is_one_list_of_launches(kernels):
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("trans", Trans)
 def test_solutions(kernels, letter, trans):
-    a, b = random(letter, 150, 150) + 4 * np.eye(150), random(letter, 150, 7)
+    a, b = uniform(letter, 150, 150) + 4 * np.eye(150), uniform(letter, 150, 7)
     lu, piv, _ = getattr(scipys, f"{letter}getrf")(a.astype(b.dtype))
     integers = np.empty((150, 1), b.dtype)
     integers.view(np.int32)[:, 0] = piv
@@ -99,7 +86,7 @@ def test_solutions(kernels, letter, trans):
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("m, n", [(1, 1), (5, 7), (32, 32), (9, 30)])
 def test_small_matrices_are_one_launch(kernels, letter, m, n):
-    stack = random(letter, 70, m, n)
+    stack = uniform(letter, 70, m, n)
     expected = [getattr(scipys, f"{letter}getrf")(a) for a in stack]
     piv, info = np.empty((70, min(m, n), 1), stack.dtype), np.empty((70, 1, 1), stack.dtype)
     run(getrf, piv, info, stack)
@@ -113,7 +100,7 @@ def test_small_matrices_are_one_launch(kernels, letter, m, n):
 @pytest.mark.parametrize("n, r, batch", [(1, 1, 3), (7, 5, 70), (32, 16, 2), (32, 17, 2), (20, 1, 1)])
 def test_solutions_of_small_matrices(kernels, trans, n, r, batch):
     """Of few right-hand sides one launch; they are shared among groups of lanes where there are few."""
-    a, b = random("z", batch, n, n) + 4 * np.eye(n), random("z", batch, n, r)
+    a, b = uniform("z", batch, n, n) + 4 * np.eye(n), uniform("z", batch, n, r)
     factors = [scipys.zgetrf(each) for each in a]
     integers = np.empty((batch, n, 1), complex)
     words(integers)[...] = [piv for _, piv, _ in factors]
@@ -128,8 +115,8 @@ def test_solutions_of_small_matrices(kernels, trans, n, r, batch):
 def test_what_is_not_solved_stays(kernels, letter):
     """Of a batch, and of right-hand sides in any order."""
     dtype = DTYPES[letter].name
-    a = (random(letter, 3, 40, 40) + 4 * np.eye(40)).astype(dtype)
-    b = random(letter, 3, 40, 7)
+    a = (uniform(letter, 3, 40, 40) + 4 * np.eye(40)).astype(dtype)
+    b = uniform(letter, 3, 40, 7)
     info, piv = np.zeros((3, 1, 1), dtype), np.zeros((3, 40, 1), dtype)
     words(info)[1] = 5
     words(piv)[...] = np.arange(40)
@@ -152,7 +139,7 @@ def test_what_is_not_solved_stays(kernels, letter):
 @pytest.mark.parametrize("n, r, batch", [(1, 1, 3), (7, 5, 70), (32, 16, 2)])
 def test_definite_systems_of_small_matrices(kernels, uplo, n, r, batch):
     """One launch, which reads one triangle."""
-    a, b = random("z", batch, n, n), random("z", batch, n, r)
+    a, b = uniform("z", batch, n, n), uniform("z", batch, n, r)
     a = a @ a.conj().swapaxes(1, 2) + np.eye(n)
     lower = np.linalg.cholesky(a)
     factor = lower if uplo is Uplo.LOWER else lower.conj().swapaxes(1, 2).copy()
@@ -164,7 +151,7 @@ def test_definite_systems_of_small_matrices(kernels, uplo, n, r, batch):
 
 
 def test_interchanges_there_and_back(kernels):
-    a, piv = random("d", 300, 20), np.random.default_rng(1).integers(0, 300, 100)
+    a, piv = uniform("d", 300, 20), np.random.default_rng(1).integers(0, 300, 100)
     integers = np.empty((100, 1))
     integers.view(np.int32)[:, 0] = piv
     start, rows = a.copy(), np.arange(300)
@@ -196,7 +183,7 @@ def test_more_rows_than_a_device_has_threads(kernels):
     most = largest.resident(device) * largest.ROWS
     assert best.specialize(most, device).applies(most, device)
     assert not best.specialize(most + 1, device).applies(most + 1, device)
-    a = random("s", most + 1, 40)
+    a = uniform("s", most + 1, 40)
     expected, pivots, _ = scipys.sgetrf(a)
     piv, info, got = np.empty((40, 1), "f"), np.empty((1, 1), "f"), np.asfortranarray(a)
     run(getrf, piv, info, got)
@@ -213,7 +200,7 @@ def test_more_rows_than_a_device_has_threads(kernels):
 )
 def test_small_triangles_of_a_batch(kernels, n, batch, stem):
     """Several a warp where there are more of them than blocks at a time, each triangle, zeros beyond it."""
-    x = random("d", n, n)
+    x = uniform("d", n, n)
     a = np.stack([x @ x.T + (1 + z % 7) * np.eye(n) for z in range(batch)])
     expected = np.linalg.cholesky(a)
     for uplo, clean in ((Uplo.LOWER, True), (Uplo.UPPER, True), (Uplo.LOWER, False)):
@@ -230,7 +217,7 @@ def test_small_triangles_of_a_batch(kernels, n, batch, stem):
 @pytest.mark.parametrize("routine, n", [(getrf, 6), (potrf, 6), (potrf, 20)])
 def test_small_factors_without_a_copy(kernels, routine, n, order, launched):
     """One launch reads the source where it has the strides of the output, else a copy; the source stays."""
-    x, flags = random("d", n, n), {"uplo": Uplo.LOWER, "clean": True} if routine is potrf else {}
+    x, flags = uniform("d", n, n), {"uplo": Uplo.LOWER, "clean": True} if routine is potrf else {}
     source = np.stack([x @ x.T + (1 + z) * np.eye(n) for z in range(3)])
     before, out = source.copy(), np.empty((3, n, n))
     out = out if order == "C" else out.swapaxes(1, 2)
@@ -252,7 +239,7 @@ def test_small_factors_without_a_copy(kernels, routine, n, order, launched):
 @pytest.mark.parametrize("n, launched", [(7, [1, 1, 2, 1]), (40, [2, 5, 7, 1])])
 def test_new_results_of_small_matrices_without_a_copy(kernels, n, launched):
     """A launch each of LU factors, solutions by them, Cholesky factors, two of both; what is read stays."""
-    x, b = random("d", n, n), random("d", 3, n, 2)
+    x, b = uniform("d", n, n), uniform("d", 3, n, 2)
     a = np.stack([x @ x.T + (1 + z) * np.eye(n) for z in range(3)])
     before, piv, info = (a.copy(), b.copy()), np.empty((3, n, 1)), np.empty((3, 1, 1))
     factors, solution, counts = np.empty_like(a), np.empty_like(b), []
@@ -275,7 +262,7 @@ def test_new_results_of_small_matrices_without_a_copy(kernels, n, launched):
 @pytest.mark.parametrize("uplo", Uplo)
 def test_a_triangle_is_copied_and_factored_in_few_launches(kernels, uplo):
     """What is beyond it is not read, of stacks of single precision too large for a leaf."""
-    x, source = random("s", 512, 512), np.full((2, 512, 512), np.nan, np.float32)
+    x, source = uniform("s", 512, 512), np.full((2, 512, 512), np.nan, np.float32)
     below = np.tril(np.ones((512, 512), bool)) if uplo is Uplo.LOWER else np.triu(np.ones((512, 512), bool))
     source[:, below] = (x @ x.T + 512 * np.eye(512))[below]
     info, out = np.empty((2, 1, 1), np.float32), np.empty_like(source).swapaxes(1, 2)
@@ -296,7 +283,7 @@ def test_a_triangle_is_copied_and_factored_in_few_launches(kernels, uplo):
 @pytest.mark.parametrize("uplo", Uplo)
 def test_diagonal_blocks_are_inverted_by_one_launch(kernels, uplo, batch):
     """Those of all triangles of a stack, of which the last block has fewer rows; a singular one stays."""
-    a = np.tril(random("d", batch, 200, 200)) / 200 + 2 * np.eye(200)
+    a = np.tril(uniform("d", batch, 200, 200)) / 200 + 2 * np.eye(200)
     a = a if uplo is Uplo.LOWER else a.swapaxes(1, 2).copy()
     expected = np.linalg.inv(a)
     if batch > 1:
@@ -317,7 +304,7 @@ def test_diagonal_blocks_are_inverted_by_one_launch(kernels, uplo, batch):
 def test_solutions_and_inverses_out_of_place(kernels, monkeypatch, letter, n, conj, device):
     """One launch where the kernel takes the matrices, else copies, factors and solutions; A and B stay."""
     monkeypatch.setitem(stand_ins, 0, known(device))
-    a, b = random(letter, 3, n, n) + 2 * np.eye(n), random(letter, 3, n, 5)
+    a, b = uniform(letter, 3, n, n) + 2 * np.eye(n), uniform(letter, 3, n, 5)
     dtype, conj = DTYPES[letter], conj and letter == "z"
     at_once = n <= (16 if device == "a100" and letter == "z" else 32) and not conj
     is_singular = at_once or n > 32  # the stand-in of `getrs_small` takes no singular triangle

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from covering import pairs
-from fake_kernels import install, operand
+from fake_kernels import install, operand, run
 from qr_cases import SETS, check_factors, matrix_of, nearly_equal_columns, relative_residual
 from scipy.linalg.lapack import get_lapack_funcs
 
@@ -30,13 +30,6 @@ SHAPES = [
 @pytest.fixture
 def kernels(monkeypatch):
     return install(monkeypatch)
-
-
-def run(routine, *arrays, **flags) -> None:
-    dtype = next(x for x in DTYPES.values() if x.name == arrays[-1].dtype.name)
-    operands = [operand(array, dtype) for array in arrays]
-    launches = getattr(routine, "launch_list", routine)(*operands, **flags)
-    launches.run([each.pointer for each in operands], 1.0, stream=0)
 
 
 def laid(array: np.ndarray, order: str) -> np.ndarray:
