@@ -3,7 +3,7 @@
 An architecture gets few Configs, which serve all classes of all of its devices well (`tuning.portfolio`), and
 the winners among them. A device gets those winners of its own records that differ, from the same Configs.
 Give every sweep of an architecture at once, its calls (`gather_calls`), and the devices' products between
-the classes (`DEVICE.products.gz`, a section of the file as it is): files are written anew.
+the classes (`time_products`): files are written anew.
 Times of different runs are not compared, but for those of calls under load (`under_load`). Of several sweeps
 of a device the last one decides at each place at which it has timed what was the best before, or something
 faster, of algorithms all that were timed before. Of several runs in one sweep, told apart by their toolchain,
@@ -13,8 +13,6 @@ under the one it was measured with, gives way to others.
 
 from __future__ import annotations
 
-import gzip
-import json
 import math
 import sys
 from collections import defaultdict
@@ -35,6 +33,7 @@ from pyblasgpu.tuning.compile_pool import compile_all, complaint
 from pyblasgpu.tuning.results import Record, candidate_of, winners
 from pyblasgpu.tuning.sweep_file import read_sweep
 from pyblasgpu.tuning.tuned_file_writer import save
+from tuning import time_products
 from tuning.gather_calls import SUFFIX, read_calls
 from tuning.under_load import under_load
 
@@ -57,7 +56,7 @@ def main(
         if path.endswith(SUFFIX)
     }
     products = {
-        Path(path).name.removesuffix(PRODUCTS): read_products(Path(path))
+        Path(path).name.removesuffix(PRODUCTS): time_products.read(Path(path))
         for path in sweeps
         if path.endswith(PRODUCTS)
     }
@@ -81,13 +80,6 @@ def main(
             own.append(database.difference(device_document, document))
             own[-1].products.update(products.get(slug(device), {}))
     return [_write(document, folder) for document in (*documents, *own)]
-
-
-def read_products(path: Path) -> dict[tuple[str, str, str, str], dict[str, float]]:
-    """The rates of a file of products between the classes, as documents have them."""
-    section = json.loads(gzip.decompress(path.read_bytes()))
-    raw = {"schema": database.SCHEMA, "device": path.name, **section}
-    return database.parse(json.dumps(raw).encode()).products
 
 
 def _give_way(own: database.Document, shared: database.Document, records: list[Record]) -> None:

@@ -62,7 +62,9 @@ from .tuned_files import policy_of, rates_of
 __all__ = [
     "CandidateTable",
     "LowerBounds",
+    "Candidate",
     "Row",
+    "estimates",
     "fastest",
     "from_override",
     "is_tuned",
@@ -161,6 +163,13 @@ def _candidates(problem: GemmProblem, limit: float, device: Device) -> list[Cand
         limit = min([limit, *(candidate.seconds for candidate in times)])
         kept.append((at, times))
     return [candidate for _, times in sorted(kept, key=itemgetter(0)) for candidate in times]
+
+
+def estimates(problem: GemmProblem, device: Device) -> Iterator[Candidate]:
+    """All candidates with operands as they are, of all Configs, those with the least bounds first."""
+    candidates = table(problem, device)
+    for _, at, cycle, uncertainty in candidates.likeliest(problem):
+        yield from _of_row(candidates.rows[at], cycle, uncertainty, problem, device)
 
 
 def _of_row(

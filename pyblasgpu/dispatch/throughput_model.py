@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..database import is_batch, sizes_of, tuned_at
 from ..gpu.device import Device
-from ..types import DTYPES
+from ..types import DTYPES, Dtype
 from . import portfolio, tuned_files
 from .operand_copies import ALIGNED, match_alignment, misalignment_cost
 from .split_k import measured_seconds_per_cycle
@@ -29,6 +29,7 @@ __all__ = [
     "ThroughputModel",
     "Unmeasured",
     "config_name",
+    "contiguous_alignment",
     "measured",
     "of_fused_trmm",
     "measured_model",
@@ -230,13 +231,16 @@ def _between(
     return found
 
 
+def contiguous_alignment(layout: str, extents: Extents, dtype: Dtype) -> Aligned:
+    """Return the bytes at multiples of which columns of contiguous operands begin (rows, if transposed)."""
+    m, n, k, *_ = extents
+    leading = (k if layout[0] == "t" else m), (n if layout[1] == "t" else k)
+    return gcd(leading[0] * dtype.itemsize, ALIGNED), gcd(leading[1] * dtype.itemsize, ALIGNED)
+
+
 def _sample(config: Any, extents: Extents, seconds: float, splits: int, device: Device) -> Sample:
     """The sample of a product of contiguous operands."""
-    (m, n, k, *_), size = extents, config.dtype_facts.itemsize
-    aligned = (
-        gcd((k if config.trans_a else m) * size, ALIGNED),
-        gcd((n if config.trans_b else k) * size, ALIGNED),
-    )
+    aligned = contiguous_alignment(config.layout, extents, config.dtype_facts)
     config = match_alignment(config, aligned)
     cycle = measured_seconds_per_cycle(config, extents, seconds, device, splits)
     return Sample(extents, cycle / misalignment_cost(config, extents, aligned, device), aligned)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from pyblasgpu.database import FAMILIES, FUSED_TRSM, RECURSION, TRSM_FUSED, parse
+from pyblasgpu.dispatch import overrides
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning import portfolio, sweep_file
 from pyblasgpu.tuning.prune import candidates
@@ -17,6 +19,7 @@ from pyblasgpu.tuning.sweep_file import read_sweep
 from tuning import database_from_sweeps as script
 from tuning import gather_calls as calls_of
 from tuning import gather_sweeps as gather
+from tuning import time_products
 from tuning.under_load import under_load
 
 H200 = known("h200")
@@ -328,3 +331,27 @@ def test_the_packaged_values_are_those_of_the_gathered_sweeps(home):
     assert {path.name for path in files} == {"nvidia_h100_80gb_hbm3.json", "nvidia_h200.json", "sm_90.json"}
     for path in files:
         assert path.read_bytes() == (script.FOLDER / path.name).read_bytes()
+
+
+def test_products_between_the_classes_are_timed_and_read(tmp_path, monkeypatch):
+    """By each Config once or twice, in slices where these are likely; a second run adds to the file."""
+    monkeypatch.setattr(time_products, "LAYOUTS", ("nt",))
+    monkeypatch.setattr(time_products, "SHAPES", ((300, 300, 20000),))
+    requested = []
+
+    def timer(rotation, best):
+        requested.append(overrides.active())
+        return 1e-4 if rotation == (300, 300, 20000) else 1e-5
+
+    workload = SimpleNamespace(products=lambda run, dtype, layout, extents: extents)
+    out = tmp_path / "nvidia_h200.products.gz"
+    for letters in "ds":
+        time_products.main(out, letters, 2, timer, workload, None, H200)
+    products = time_products.read(out)
+    assert {key[:3] for key in products} == {("gemm_mma", "d", "nt"), ("gemm_simt", "s", "nt")}
+    assert len(products) == 6 and all(1 <= len(rates) <= time_products.MOST for rates in products.values())
+    rates = products["gemm_mma", "d", "nt", "300x300x20000"]
+    assert set(rates.values()) == {36.0} and any("*" in name for name in rates)
+    assert len(requested) == sum(map(len, products.values())) and all(map(bool, requested))
+    draws = [*time_products.drawn("s", "nt", 20)]
+    assert draws == [*time_products.drawn("s", "nt", 20)] and any(m % 8 for m, *_ in draws)
