@@ -354,9 +354,12 @@ class FakeKernel:
         arrangement = self.source.config.arrangement(n, r)
         assert (*arrangement,) == (*arranged,) and grid == (arrangement.grid(r, batch), 1, 1)
         steps = t_rs, t_cs, b_rs, b_cs
-        t, b = self._triangle(pointers[:2], n, r, options, steps, batch, t_step, b_step)
-        c = self.view(pointers[2], n, r, c_rs, c_cs, batch, c_step)
-        c[...] = alpha * np.stack([x @ y for x, y in zip(t, b, strict=True)])
+        all_t, all_b = self._triangle(pointers[:2], n, r, options, steps, batch, t_step, b_step)
+        all_c = self.view(pointers[2], n, r, c_rs, c_cs, batch, c_step)
+        for first in range(0, n, arrangement.order):
+            rows = slice(first, first + arrangement.order)
+            for t, b, c in zip(all_t, all_b, all_c, strict=True):
+                c[rows] = alpha * (t[rows, rows] @ b[rows])
 
     def trsm_fma(self, grid, pointers, numbers, alpha):
         self._solve(*self._leaf(grid, pointers, numbers), alpha)

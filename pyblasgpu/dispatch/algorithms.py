@@ -188,8 +188,8 @@ def trmm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Devic
     if _has_tensor_products("trmm", dtype, order, rhs, batch, device):
         return Algorithm(TRMM_TENSOR if dtype.letter == "s" else trmm_recursion(dtype, device), IN_MODE)
     policy = policy_of(device)
-    if batch > 1 and order <= LEAF:
-        return Algorithm(TRMM_SMALL if runs(TRMM_SMALL, device) else RECURSION, COMPUTED)
+    if batch > 1 and runs(TRMM_SMALL, device) and order <= fixed(TRMM_SMALL, dtype.letter, device).ORDER:
+        return Algorithm(TRMM_SMALL, COMPUTED)
     if batch > 1:
         is_fused = _fuses_stack(dtype, order, rhs, batch, policy, device)
         return Algorithm(TRMM_FUSED if is_fused else RECURSION, _by_policy("fused_trmm_min_rhs", device))

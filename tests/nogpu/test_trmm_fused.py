@@ -166,6 +166,14 @@ def test_stacks_are_one_launch(letter, side, order_t, order_b, uplo, conj, unit,
     assert [entry.source.name for entry in launches.entries].count("trmm_stack") > 1
     launches.run([first.pointer, others[1].pointer, stored_again.ctypes.data], 2, stream=0)
     np.testing.assert_array_equal(stored_again, 2 * (seen @ out if side is Side.LEFT else out @ seen))
+    b[...], kernels.launches[:] = expected, []
+    with override("trmm_algorithm", "trmm_small"):  # by levels, but not in place
+        for operands, result in ((others, out), (others[:1], b)):
+            launches = trmm.launch_list(1, first, *operands, **flags)
+            launches.run([first.pointer, *(each.pointer for each in operands)], 1, stream=0)
+            np.testing.assert_array_equal(result, seen @ expected if side is Side.LEFT else expected @ seen)
+    stems = [name for name, _, _ in kernels.launches]
+    assert stems[0] == "trmm_small" and stems[-1] == "trmm_stack" and stems.count("trmm_small") == 1
 
 
 def test_a_config_of_stacks_that_is_asked_for():

@@ -383,6 +383,9 @@ def nan_in_b(module) -> None:
 
 
 NAN_IN_B = Check("trmm_leaf", nan_in_b)
+BLOCKS_OF_STACKS = Check(
+    "trmm_small", lambda module: test_leaves.test_the_diagonal_blocks_of_a_stack("d", module)
+)
 UNSAFE_RECIPROCAL = Check("trsm_small", unsafe_reciprocal)
 EXACT_DIVISION = Check("trsv", trsv_exact_division)
 MMA_OVERFLOW, HUGE_DIAGONAL = Check("trsm_mma", overflow), Check("trsm_mma", huge_diagonal)

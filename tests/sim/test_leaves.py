@@ -36,7 +36,7 @@ def small(family, letter: str, stages: int = 2, slices: int = 1, depth: int = 4)
     if family == "small":
         return TrsmSmall(letter)
     if family == "trmm_small":
-        return TrmmSmall(letter, DIM=32)
+        return TrmmSmall(letter, DIM=32, ORDER=32)
     return TrmmLeaf(letter, 8, 8, depth, 8, 4, slices, 1, 2 if letter != "z" else 1, 2, stages)
 
 
@@ -140,6 +140,20 @@ def test_stacks_of_small_triangles(letter, n, r, batch):
     elements = config.matrix_elements(n, 1 << arrangement.log_width)
     assert arrangement.matrices * elements <= config.shared_elements
     check("trmm_small", letter, n, r, n % 2 == 0, letter in "cz", n < 5, r > 9, batch=batch, config=config)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_the_diagonal_blocks_of_a_stack(letter, kernels=trmm_small):
+    """Each is multiplied by its rows of B, and nothing else is read."""
+    dtype, rng, n, order = DTYPES[letter], np.random.default_rng(4), 21, 8
+    t, b = integers(rng, (2, n, n), dtype), integers(rng, (2, n, 5), dtype)
+    blocks = np.arange(n) // order
+    inside = np.tri(n, dtype=bool) & (blocks[:, None] == blocks)
+    expected = np.where(inside, t, 0) @ b
+    c = np.full_like(b, np.nan)
+    config = TrmmSmall(letter, DIM=32, ORDER=order)
+    launch(kernels, config, np.where(inside, t, np.nan), b, VARIANT, 1.0, batch=2, out=c)
+    assert np.array_equal(c, expected)
 
 
 @pytest.mark.parametrize("family", FAMILIES)

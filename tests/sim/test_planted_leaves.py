@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from .kernel_checks import (
+    BLOCKS_OF_STACKS,
     FMA_OVERFLOW,
     HUGE_DIAGONAL,
     LARGE,
@@ -118,7 +119,9 @@ DEFECTS = [
     ("trmm.small", "(e >> log_fast) & slow_mask", "e >> log_fast", leaf("trmm_small", n=5, batch=3)),
     ("trmm.small", "* stride + fast * fast_stride + slow", "+ fast * fast_stride + slow", leaf("trmm_small", n=5, batch=3)),
     ("trmm.small", "count - first, matrices", "count, matrices", leaf("trmm_small", n=5, batch=3)),
-    ("trmm.small", "stride_c + col0 * c_cs", "stride_c", leaf("trmm_small", n=50, r=40)),
+    ("trmm.small", "c_rs + col0 * c_cs", "c_rs", leaf("trmm_small", n=30, r=40)),
+    ("trmm.small", "row0 * (t_rs + t_cs)", "row0 * t_rs", BLOCKS_OF_STACKS),
+    ("trmm.small", "min(n - row0, order)", "order", BLOCKS_OF_STACKS),
     ("trmm.small", "sign * rt[2 * i + 1]", "rt[2 * i + 1]", leaf("trmm_small", "c", conj=True)),
     ("trmm.small", "alpha * acc[x] - alpha_i", "acc[x] - alpha_i", leaf("trmm_small", "c")),
     ("trmm.small", "select(unit, real(0), rt[k * REALS + 1])", "rt[k * REALS + 1]", leaf("trmm_small", "z", unit=True)),

@@ -1,9 +1,10 @@
 """``trmm_small``: C := alpha * T * B for a stack of small lower triangles, several matrices a block.
 
-A block has the triangles and some columns of each B in shared memory, so C may be B. A triangle is packed
-there: its columns in groups of as many as a thread's tile has rows, each from the group's first row on. A
-thread computes a tile of C, group after group. In the last one, on the diagonal, products with what is above
-the diagonal are left out, not made with a zero: a NaN in B reaches only what depends on it.
+The triangles may also be the blocks on the diagonal of larger ones, each times its rows of B. A block has
+them and some columns of each B in shared memory, so C may be B. A triangle is packed there: its columns in
+groups of as many as a thread's tile has rows, each from the group's first row on. A thread computes a tile of
+C, group after group. In the last one, on the diagonal, products with what is above the diagonal are left out,
+not made with a zero: a NaN in B reaches only what depends on it.
 """
 
 from __future__ import annotations
@@ -17,39 +18,42 @@ from ..common.kernel_config import BlockConfig
 from ..common.options import CONJUGATE, UNIT
 from ..common.parameters import parameters
 
-__all__ = ["ORDER", "STEM", "Arrangement", "TrmmSmall", "source"]
+__all__ = ["STEM", "Arrangement", "TrmmSmall", "source"]
 
 STEM = "trmm_small"
 PARAMETERS = parameters(
     "pointer: tri, b, c",
-    "int32: n, r, options, log_n, log_width, matrices, count",
+    "int32: n, r, options, order, blocks, log_n, log_width, matrices, count",
     "int64: t_rs, t_cs, b_rs, b_cs, c_rs, c_cs, stride_t, stride_b, stride_c",
     "real: alpha, alpha_i",
 )
-ORDER = 64  # of T at most
 VECTOR = 16  # bytes of a load from shared memory
 
 
 class Arrangement(NamedTuple):
-    """Arrangement of a stack over blocks.
+    """Arrangement of a stack over blocks of threads.
 
     Attributes
     ----------
+    order, blocks : int
+        Rows of a triangle, and how many there are on the diagonal of a matrix; the last one may have fewer.
     log_n : int
-        Logarithm of the order, rounded up to a power of two and to a tile.
+        Logarithm of `order`, rounded up to a power of two and to a tile.
     log_width : int
         Logarithm of the columns of each B that a block has.
     matrices : int
-        Matrices of a block.
+        Triangles of a block of threads.
     """
 
+    order: int
+    blocks: int
     log_n: int
     log_width: int
     matrices: int
 
     def grid(self, columns: int, count: int) -> int:
         """Blocks for `count` matrices of this number of columns."""
-        return -(-columns >> self.log_width) * -(-count // self.matrices)
+        return -(-columns >> self.log_width) * -(-count * self.blocks // self.matrices)
 
 
 @dataclass(frozen=True)
@@ -60,9 +64,12 @@ class TrmmSmall(BlockConfig):
     ----------
     DIM : int
         Threads of a block.
+    ORDER : int
+        The largest order of a triangle.
     """
 
     DIM: int = 128
+    ORDER: int = 64
 
     STEM: ClassVar[str] = STEM
     RESIDENT: ClassVar[int] = 768
@@ -87,7 +94,7 @@ class TrmmSmall(BlockConfig):
     @property
     def shared_elements(self) -> int:
         """Room for a triangle of the largest order with 64 columns of float32, else with 32."""
-        return self.matrix_elements(ORDER, 64 if self.dtype_facts.itemsize == 4 else 32)
+        return self.matrix_elements(self.ORDER, 64 if self.dtype_facts.itemsize == 4 else 32)
 
     def matrix_elements(self, order: int, width: int) -> int:
         """Elements of a packed triangle, and of `width` columns of B."""
@@ -98,23 +105,25 @@ class TrmmSmall(BlockConfig):
     def arrangement(self, order: int, columns: int) -> Arrangement:
         """The arrangement of triangles of `order` rows with this number of columns."""
         rows, most = self.tile
+        blocks, order = -(-order // self.ORDER), min(order, self.ORDER)
         log_n, width = max(order - 1, rows - 1).bit_length(), 1 << max(columns - 1, most - 1).bit_length()
         while self.matrix_elements(order, width) > self.shared_elements:
             width //= 2
         tiles = (1 << log_n) // rows * (width // most)
         matrices = min(self.DIM // tiles, self.shared_elements // self.matrix_elements(order, width))
-        return Arrangement(log_n, width.bit_length() - 1, max(matrices, 1))
+        matrices = 1 if blocks > 1 else max(matrices, 1)
+        return Arrangement(order, blocks, log_n, width.bit_length() - 1, matrices)
 
 
 def source(config: TrmmSmall, conj: bool = False, t_by_rows: bool = False) -> KernelSource:
-    """The one kernel of `config`, for n <= ORDER and any T.
+    """The one kernel of `config`, for any T.
 
     Kernel parameters
     -----------------
     tri, b, c: pointer, T, B and C
     n, r: int32, order of T, columns of B
     options: int32, whether T is conjugated, whether its diagonal is one and not read (`options`)
-    log_n, log_width, matrices: int32, the `Arrangement`
+    order, blocks, log_n, log_width, matrices: int32, the `Arrangement`
     count: int32, matrices of the stack
     t_rs, t_cs, b_rs, b_cs, c_rs, c_cs: int64, row and column stride of T, B, C (elements)
     stride_t, stride_b, stride_c: int64, batch strides (elements)
@@ -269,8 +278,8 @@ def _build(config: TrmmSmall):
     (load_triangles, load_columns), multiply, write = _loaders(config), _multiplier(config), _writer(config)
 
     def trmm_small(
-        tri, b, c, n, r, options, log_n, log_width, matrices, count, t_rs, t_cs, b_rs, b_cs, c_rs, c_cs,
-        stride_t, stride_b, stride_c, alpha, alpha_i,
+        tri, b, c, n, r, options, order, blocks, log_n, log_width, matrices, count, t_rs, t_cs, b_rs, b_cs,
+        c_rs, c_cs, stride_t, stride_b, stride_c, alpha, alpha_i,
     ):  # fmt: skip
         # (1) the matrices of this block, and its columns of each
         t = int32(cuda.threadIdx.x & 1023)  # the mask shows the compiler that it is not negative
@@ -278,10 +287,15 @@ def _build(config: TrmmSmall):
         chunks = int32((r + width - 1) >> log_width)
         number = int32(quotient(cuda.blockIdx.x, chunks))
         col0, first = int32((cuda.blockIdx.x - number * chunks) << log_width), int64(number) * matrices
+        row0 = int64(0)
+        if blocks > 1:  # a block has one triangle
+            first = int64(quotient(number, blocks))
+            row0 = (number - first * blocks) * order
+            n, count = int32(min(n - row0, order)), int32(first + 1)
         here, cols = int32(min(count - first, matrices)), int32(min(r - col0, width))
-        tri = offset(tri, first * stride_t * REALS)
-        b = offset(b, (first * stride_b + col0 * b_cs) * REALS)
-        c = offset(c, (first * stride_c + col0 * c_cs) * REALS)
+        tri = offset(tri, (first * stride_t + row0 * (t_rs + t_cs)) * REALS)
+        b = offset(b, (first * stride_b + row0 * b_rs + col0 * b_cs) * REALS)
+        c = offset(c, (first * stride_c + row0 * c_rs + col0 * c_cs) * REALS)
         unit = options & UNIT != 0
         sign = real(-1) if options & CONJUGATE else real(1)
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))

@@ -96,18 +96,19 @@ def _emit_at_once(
         algorithm = replace(algorithm, name=trmm_recursion(launches.dtype, device))
     if algorithm.name not in (TRMM_FUSED, TRMM_SMALL):
         return algorithm
-    at_once = _module(algorithm, b)
-    planned = at_once.plan(launches, t, b, side, uplo, out)
-    if planned is None:
-        return algorithm
-    launches.choices.append(algorithm)
-    at_once.emit(launches, planned, diag)
-    return None
+    for name in dict.fromkeys((algorithm.name, TRMM_FUSED)):
+        at_once = _module(name, b)
+        planned = at_once.plan(launches, t, b, side, uplo, out)
+        if planned is not None:
+            launches.choices.append(replace(algorithm, name=name))
+            at_once.emit(launches, planned, diag)
+            return None
+    return replace(algorithm, name=TRMM_FUSED)
 
 
-def _module(algorithm: Algorithm, b: Operand) -> ModuleType:
+def _module(name: str, b: Operand) -> ModuleType:
     """The product in one launch; those of stacks are loaded when there are any."""
-    if algorithm.name == TRMM_SMALL:
+    if name == TRMM_SMALL:
         from . import trmm_small
 
         return trmm_small

@@ -35,6 +35,7 @@ __all__ = [
     "blocks",
     "diagonal",
     "emit_apart",
+    "emit_updates",
     "level_emitter",
     "off_diagonal_blocks",
     "strided_batch",
@@ -112,6 +113,11 @@ def emit_apart(
         t11 = strided_batch(t.block(first, first, rows, rows), stop, stop, count)
         b1, c1 = (strided_batch(x.block(first, 0, rows, b.cols), stop, 0, count) for x in (b, c))
         leaf(t11, b1, alpha, c1)
+    emit_updates(launches, t, b, c, alpha, stop)
+
+
+def emit_updates(launches: LaunchList, t: Operand, b: Operand, c: Operand, alpha: Any, stop: int) -> None:
+    """C += alpha times what is below the diagonal blocks of `stop` rows of T, times B."""
     for block in off_diagonal_blocks(b.rows, stop, b.batch):
         _emit_update(launches, t, b, c, block, alpha)
 
