@@ -179,7 +179,8 @@ def test_panels_fit_into_the_shared_memory_of_a_block():
     whole, small = GeqrfSmall("d").fitting(227 << 10), GeqrfSmall("d").fitting(99 << 10)
     assert [each.COLS for each in map(whole.panel, (256, 257, 1024))] == [64, 32, 16]
     assert whole.panel(1025) is None and small.panel(100) is None
-    assert small.whole(96) == whole.whole(96) and whole.whole(97) is None
+    assert small.whole(64) == whole.whole(64) and whole.whole(128).ROWS == 128
+    assert small.whole(65) is None and whole.whole(129) is None
 
 
 @pytest.mark.parametrize("columns", [40, 70])

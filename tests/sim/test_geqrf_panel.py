@@ -45,16 +45,16 @@ class Panel(NamedTuple):
 
 
 class Small(NamedTuple):
-    """How `geqrf_small` factors: matrices, two threads a column, more than 16 rows in two groups; panels."""
+    """How `geqrf_small` factors: two columns of four threads, more than 16 rows in two groups; panels."""
 
     kernels: ModuleType = geqrf_small
     is_panel: bool = False
 
     def factor(self, a, tau) -> None:
         (batch, m, n), steps, above = a.shape, strides(a), 3
-        rows = next(each for each in (16, 32, 128) if m <= each)
-        columns, threads = (16, 64) if self.is_panel else (min(rows, 32), min(2 * rows, 64))
-        config = self.kernels.GeqrfSmall(letter_of(a), threads, rows, columns, self.is_panel)
+        rows = next(each for each in ((64, 128) if self.is_panel else (16, 32)) if m <= each)
+        columns, threads, wide = (16, 64, 4) if self.is_panel else (rows, 2 * rows, 2)
+        config = self.kernels.GeqrfSmall(letter_of(a), threads, rows, columns, wide, self.is_panel)
         v, t = np.full((batch, n, m + above), 7, a.dtype), np.full((batch, n, n), 7, a.dtype)
         batches = (strides(array)[0] for array in (tau, a, v, t))
         numbers = m, n, above, strides(tau)[1], *steps[1:], m + above, n, *batches

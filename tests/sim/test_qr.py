@@ -36,7 +36,7 @@ def small_panels(letter: str):
     """Panels of few columns, blocks of 16 reflectors, products of small tiles."""
     configs = {
         "geqrf_panel": GeqrfPanel(letter, 64, 1, 8),
-        "geqrf_small": GeqrfSmall(letter, 32, 16, 16),
+        "geqrf_small": GeqrfSmall(letter, 32, 16, 16, 2),
         "geqrf_tall": GeqrfTall(letter, 32, 8),
         "larft_leaf": LarftLeaf(letter, 16, 32),
         "orhr_leaf": OrhrLeaf(letter, 16, 32),

@@ -1,9 +1,9 @@
 """``geqrf_small``: Q R of small matrices in registers, a block a matrix.
 
-A column is in registers of one thread, or of several neighbouring ones, which have vectors of its rows by
-turns. Step j: the warp that has column j makes its reflector, and leaves both in shared memory. After one
-barrier each thread multiplies that with its own column, and takes its part off. A thread has the sum over its
-rows at once. So a step has no sum over the lanes of a warp, and one barrier.
+Some columns are in registers of several neighbouring threads, which have vectors of their rows by turns. In
+step j the warp that has column j makes its reflector, H = I - g u u^H with u = x - beta e_j, and leaves u and
+g in shared memory. After one barrier each thread reads its rows of u once, multiplies them with all its
+columns, and takes their parts off. So each element that is read serves several columns.
 """
 
 from __future__ import annotations
@@ -19,17 +19,8 @@ from ...common.kernel_config import WARP, BlockConfig
 from ...common.parameters import parameters
 from ...common.triangle_panel import block_copier
 from .larft_leaf import triangle_maker
-from .reflector import BETA, FACTOR, TAU, multiplier, projector, reflector
-from .split_columns import (
-    column_scaler,
-    dotter,
-    finisher,
-    matrix_writer,
-    row_of,
-    sum_over_parts,
-    updater,
-    vectors,
-)
+from .small_steps import HEAD, SUMS, places, steps_of
+from .split_columns import column_scaler, finisher, matrix_writer, vectors
 
 __all__ = ["STEM", "GeqrfSmall", "source"]
 
@@ -40,19 +31,20 @@ PARAMETERS = parameters(
     "int64: tau_step, a_rs, a_cs, v_cs, t_cs, stride_tau, stride_a, stride_v, stride_t",
 )
 VECTOR = 16  # bytes of a column that a thread has in a row
-GROUP = 8  # rows of a thread whose steps have code of their own
-HEAD = 8  # elements for a reflector
-#: Rows, which are columns too, and threads of a column, by words of an element: 64 registers hold what a
-#: thread has of one. With 128 rows of two words there are too many threads for the registers that they need.
-SQUARES = {1: ((32, 1), (64, 2), (128, 2)), 2: ((32, 1), (64, 2), (96, 4)), 4: ((32, 2), (64, 4))}
-#: Rows, columns and threads of a column of panels.
-PANELS = {
-    1: ((256, 64, 8), (512, 64, 8), (1024, 32, 16)),
-    2: ((256, 64, 8), (512, 32, 16), (1024, 16, 32)),
-    4: ((256, 32, 16), (512, 16, 32)),
+GROUP = 2  # rows of a thread, or those of a vector, whose steps have code of their own
+RESIDENT, FEW_REGISTERS = 512, 128  # threads of a multiprocessor, at least, that have no more each
+#: Rows, which are columns too, columns of a thread, and threads that share them, by words of an element.
+SQUARES = {
+    1: ((32, 4, 4), (64, 4, 4), (128, 4, 8)),
+    2: ((32, 4, 4), (64, 4, 8), (128, 4, 8)),
+    4: ((32, 2, 4), (64, 4, 8)),
 }
-#: Partial sums, by bytes of a real: a multiply-add waits for the one before.
-MOST_SUMS = {4: 4, 8: 2}
+#: Rows, columns, columns of a thread, and threads that share them, of panels.
+PANELS = {
+    1: ((256, 64, 4, 16), (512, 64, 8, 32), (1024, 32, 4, 32)),
+    2: ((256, 64, 4, 16), (512, 32, 4, 32), (1024, 16, 2, 32)),
+    4: ((256, 32, 4, 32), (512, 8, 1, 32)),
+}
 
 
 @dataclass(frozen=True)
@@ -64,7 +56,9 @@ class GeqrfSmall(BlockConfig):
     dtype, DIM
         See `BlockConfig`.
     ROWS, COLS : int
-        The most rows and columns. DIM / COLS threads have a column.
+        The most rows and columns.
+    WIDE : int
+        Columns of a thread; DIM WIDE / COLS threads share them.
     IS_PANEL : bool
         Whether V is left as well, and perhaps T.
     MOST_SHARED : int
@@ -74,6 +68,7 @@ class GeqrfSmall(BlockConfig):
     DIM: int = 32
     ROWS: int = 32
     COLS: int = 32
+    WIDE: int = 4
     IS_PANEL: bool = False
     MOST_SHARED: int = 0
 
@@ -81,27 +76,29 @@ class GeqrfSmall(BlockConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        split, facts = self.SPLIT, {"DIM": self.DIM, "ROWS": self.ROWS, "COLS": self.COLS, "WIDE": self.WIDE}
         require(
-            0 < self.COLS <= self.ROWS and self.DIM % self.COLS == 0 and WARP % self.SPLIT == 0,
+            0 < self.COLS <= self.ROWS and split * self.COLS == self.DIM * self.WIDE and WARP % split == 0,
             "threads",
-            "COLS <= ROWS and DIM / COLS divides 32",
-            DIM=self.DIM,
-            ROWS=self.ROWS,
-            COLS=self.COLS,
+            "COLS <= ROWS and DIM WIDE / COLS divides 32",
+            **facts,
         )
         require(
-            self.OWN > 0 and self.OWN % self.vector == 0 and self.OWN % self.GROUP == 0,
+            self.OWN > 0 and self.OWN % self.GROUP == 0,
             "rows",
-            "ROWS COLS / DIM is made of vectors and of groups of 8, or a group",
-            DIM=self.DIM,
-            ROWS=self.ROWS,
-            COLS=self.COLS,
+            "ROWS COLS / (DIM WIDE) is made of vectors and of groups of 2",
+            **facts,
         )
 
     @property
     def SPLIT(self) -> int:
         """Threads of a column."""
-        return max(self.DIM // max(self.COLS, 1), 1)
+        return max(self.DIM * self.WIDE // max(self.COLS, 1), 1)
+
+    @property
+    def GROUPS(self) -> int:
+        """Groups of threads of a warp that have columns of their own."""
+        return WARP // self.SPLIT
 
     @property
     def OWN(self) -> int:
@@ -111,12 +108,7 @@ class GeqrfSmall(BlockConfig):
     @property
     def GROUP(self) -> int:
         """Rows of a thread whose steps have code of their own."""
-        return min(GROUP, max(self.OWN, 1))
-
-    @property
-    def SUMS(self) -> int:
-        """Partial sums of a thread."""
-        return MOST_SUMS[self.dtype_facts.real_size]
+        return max(GROUP, self.vector)
 
     @property
     def vector(self) -> int:
@@ -136,24 +128,38 @@ class GeqrfSmall(BlockConfig):
     @property
     def registers(self) -> int:
         """Estimated 32-bit registers of a thread."""
-        return self.OWN * self.dtype_facts.itemsize // 4 + 56
+        return (self.WIDE + 1) * self.OWN * self.dtype_facts.itemsize // 4 + 48
+
+    @property
+    def min_blocks(self) -> int:
+        """Two of 256 threads, or as many threads in smaller ones, where registers suffice."""
+        is_small = self.registers <= FEW_REGISTERS and self.threads > WARP
+        return max(RESIDENT // self.threads, 1) if is_small else 1
 
     @property
     def shared_elements(self) -> int:
-        """The shared memory that `_places` describes."""
+        """The shared memory that `places` describes."""
         triangle = self.COLS * self.ld_t if self.IS_PANEL else 0
-        return self.COLS * (self.ld + 3) + 2 * (self.ROWS + HEAD) + triangle
+        return self.COLS * (self.ld + 4) + 2 * (self.ROWS + HEAD) + triangle
 
     @property
     def variants(self) -> tuple[Self, ...]:
         words = self.dtype_facts.itemsize // 4
         if self.COLS < WARP:
             return (replace(self, MOST_SHARED=0),)
-        squares = [(False, rows, rows, split) for rows, split in SQUARES[words]]
+        squares = [(False, rows, rows, wide, split) for rows, wide, split in SQUARES[words]]
         shapes = squares + [(True, *shape) for shape in PANELS[words]]
         every = (
-            replace(self, IS_PANEL=is_panel, ROWS=rows, COLS=cols, DIM=cols * split, MOST_SHARED=0)
-            for is_panel, rows, cols, split in shapes
+            replace(
+                self,
+                IS_PANEL=is_panel,
+                ROWS=rows,
+                COLS=cols,
+                WIDE=wide,
+                DIM=cols * split // wide,
+                MOST_SHARED=0,
+            )
+            for is_panel, rows, cols, wide, split in shapes
         )
         return tuple(each for each in every if not 0 < self.MOST_SHARED < each.shared_bytes)
 
@@ -188,154 +194,6 @@ def source(config: GeqrfSmall) -> KernelSource:
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
-def _places(config: GeqrfSmall) -> tuple[int, ...]:
-    """Return where shared memory has two columns, their reflectors, tau, factors of v, reciprocals of scales,
-    and V^H V; the matrix is before them.
-    """
-    columns, span, cols = config.COLS * config.ld, 2 * config.ROWS, config.COLS
-    heads = columns + span
-    taus = heads + 2 * HEAD
-    parts = columns, heads, taus, taus + cols, taus + 2 * cols, taus + 3 * cols
-    return tuple(each * config.dtype_facts.reals_per_element for each in parts)
-
-
-def _publisher(config: GeqrfSmall, slot: int) -> Callable:
-    """``publish(x, h, w, column, head, s, j, col, part, lane)``: column j, whose reflector is made, tau and
-    the factor of v to shared memory, `s`.
-    """
-    facts, FIRST, GROUP_ROWS = config.dtype_facts, slot * config.GROUP, config.GROUP
-    REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
-    row, make, select, SUMS = row_of(config), reflector(facts), ptx.select, config.SUMS
-    PARTS = SUMS + REALS
-    (_, store), add = vectors(config, FIRST), sum_over_parts(config, 1 + REALS)
-    _, _, TAUS, FACTORS, *_ = _places(config)
-
-    @device_function
-    def near(k, x, w, j, part):
-        """A row of the diagonal's group."""
-        at, i = k * REALS, row(k, part)
-        for side in range(REALS):
-            below = select(i > j, x[at + side], real(0))
-            w[REALS + 1 + k % SUMS] += below * below
-            w[1 + side] += select(i == j, x[at + side], real(0))
-
-    @device_function
-    def far(k, x, w):
-        for side in range(REALS):
-            w[REALS + 1 + k % SUMS] += x[k * REALS + side] * x[k * REALS + side]
-
-    @device_function
-    def set_beta(k, x, h, j, part):
-        is_head = row(k, part) == j
-        x[k * REALS] = select(is_head, h[BETA], x[k * REALS])
-        if COMPLEX:
-            x[k * 2 + 1] = select(is_head, real(0), x[k * 2 + 1])
-
-    nears, betas = unrolled(GROUP_ROWS, near), unrolled(GROUP_ROWS, set_beta)
-    fars = unrolled(config.OWN - FIRST - GROUP_ROWS, far)
-
-    @device_function
-    def publish(x, h, w, column, head, s, j, col, part, lane):
-        for k in range(1 + PARTS):
-            w[k] = real(0)
-        nears(FIRST, x, w, j, part)
-        fars(FIRST + GROUP_ROWS, x, w)
-        for k in range(SUMS):
-            w[0] += w[REALS + 1 + k]
-        add(w, lane)
-        if col == j:
-            make(h, w[1], w[REALS], w[0])
-            store(column, x)
-            betas(FIRST, x, h, j, part)
-            if part == 0:
-                for k in range(5):
-                    head[k] = h[k]
-                for side in range(REALS):
-                    s[TAUS + j * REALS + side] = h[TAU + side]
-                    s[FACTORS + j * REALS + side] = h[FACTOR + side]
-
-    return publish
-
-
-def _stepper(config: GeqrfSmall, slot: int) -> Callable:
-    """``step(x, v, w, h, y, column, head, s, j, col, part, lane)``: column j, in shared memory, and its
-    reflector, off the column of a thread that is right of it. Of a panel the product with a column of V left
-    of it is kept.
-
-    The column is read twice: registers that keep it would be twice as many.
-    """
-    facts, REALS, COMPLEX = (
-        config.dtype_facts,
-        config.dtype_facts.reals_per_element,
-        config.dtype_facts.is_complex,
-    )
-    real, offset, opaque, int32 = ptx.REALS[facts.real], ptx.offset, ptx.opaque, ptx.types.int32
-    project, multiply, add = projector(facts), multiplier(facts), sum_over_parts(config, REALS)
-    dot, less, SUMS = dotter(config, slot), updater(config, slot), config.SUMS
-    PARTS = SUMS // REALS
-    IS_PANEL, LD, (*_, FACTORS, _, TRIANGLE) = config.IS_PANEL, config.ld_t, _places(config)
-
-    @device_function
-    def step(x, v, w, h, y, column, head, s, j, col, part, lane):
-        for k in range(2 + SUMS):
-            w[k] = real(0)
-        dot(column, x, v, w, j, part)
-        for k in range(1, PARTS):
-            for side in range(REALS):
-                w[2 + side] += w[2 + k * REALS + side]
-        for k in range(5):
-            h[k] = head[k]
-        project(y, w, 0, w, 2, h)
-        add(y, lane)
-        if col > j:
-            multiply(y, 2, y, h)
-            y[0] = h[FACTOR] * y[2]
-            if COMPLEX:
-                y[0] = h[FACTOR] * y[2] - h[FACTOR + 1] * y[3]
-                y[1] = h[FACTOR] * y[3] + h[FACTOR + 1] * y[2]
-            less(offset(column, opaque(int32(0))), x, v, y, j, part)
-        elif IS_PANEL and part == 0:
-            at, f = TRIANGLE + (col * LD + j) * REALS, s[FACTORS + col * REALS]
-            s[at] = f * y[0]
-            if COMPLEX:
-                f_im = s[FACTORS + col * 2 + 1]
-                s[at], s[at + 1] = f * y[0] - f_im * y[1], f * y[1] + f_im * y[0]
-
-    return step
-
-
-def _steps_of(config: GeqrfSmall, slot: int) -> Callable:
-    """``run(x, v, w, h, y, s, n, triangular, col, part, t)``: the steps of a group of diagonal rows. With
-    `triangular` products with columns on the left are needed.
-    """
-    REALS, GROUP_COLUMNS = config.dtype_facts.reals_per_element, config.GROUP * config.SPLIT
-    FIRST, LAST, SPLIT = slot * GROUP_COLUMNS, (slot + 1) * GROUP_COLUMNS, config.SPLIT
-    SPAN, PART, HEADS, IS_PANEL = config.ROWS * REALS, config.vector * REALS, HEAD * REALS, config.IS_PANEL
-    COLUMNS, REFLECTORS, *_ = _places(config)
-    publish, step, int32, offset = (
-        _publisher(config, slot),
-        _stepper(config, slot),
-        ptx.types.int32,
-        ptx.offset,
-    )
-    MORE = WARP // SPLIT - 1  # columns of a warp after its first
-
-    @device_function
-    def run(x, v, w, h, y, s, n, triangular, col, part, t):
-        j, lane, warp = int32(FIRST), int32(t & 31), int32(t >> 5)
-        while j < LAST and j < n:
-            column = offset(s, COLUMNS + (j & 1) * SPAN + part * PART)
-            head = offset(s, REFLECTORS + (j & 1) * HEADS)
-            if j * SPLIT >> 5 == warp:
-                publish(x, h, w, column, head, s, j, col, part, lane)
-            cuda.syncthreads()
-            if (IS_PANEL and triangular) or warp * (WARP // SPLIT) + MORE > j:
-                step(x, v, w, h, y, column, head, s, j, col, part, lane)
-            j = int32(j + 1)
-
-    return run
-
-
 def _triangle_writer(config: GeqrfSmall) -> Callable:
     """``write(t, t_cs, s, taus, n, row)``: a row of T from V^H V, with zeros below its diagonal."""
     facts, LD, make = config.dtype_facts, config.ld_t, triangle_maker(config.dtype_facts)
@@ -358,13 +216,16 @@ def _build(config: GeqrfSmall):
     REALS, real, offset = facts.reals_per_element, ptx.REALS[facts.real], ptx.offset
     int32, int64, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.shared_pointer
     IS_PANEL = config.IS_PANEL
-    PART, OWN, SCRATCH = config.vector * REALS, config.OWN * REALS, 2 + config.SUMS + REALS
-    _, _, TAUS, FACTORS, BACK, TRIANGLE = _places(config)
+    PART, WIDE, GROUPS, WIDTH = config.vector * REALS, config.WIDE, config.GROUPS, config.GROUPS * config.WIDE
+    TILE, COLUMN, OF_TILE = WIDE * config.OWN * REALS, config.OWN * REALS, WIDE * REALS
+    SCRATCH, STEP = max(1 + REALS + SUMS, OF_TILE), GROUPS * LD * REALS
+    _, _, TAUS, FACTORS, BETAS, BACK, TRIANGLE = places(config)
     copy = block_copier(config, config.ROWS, config.COLS, 1, LD, unrolls=not IS_PANEL)
     commit, wait, grid_dependency_wait = ptx.commit_async, ptx.wait_async(0), ptx.grid_dependency_wait
-    (load, store), scale, finish = vectors(config, 0), column_scaler(config), finisher(config)
+    loads, stores = (unrolled(WIDE, each) for each in vectors(config, 0))
+    scale, finish = column_scaler(config), finisher(config)
     slots = range(-(-config.COLS // (config.GROUP * SPLIT)))
-    steps = in_order([_steps_of(config, slot) for slot in slots])
+    steps = in_order([steps_of(config, slot) for slot in slots])
     by_rows, by_columns = matrix_writer(config, True, False), matrix_writer(config, False, False)
     write_v, write_triangle, quotient = (
         matrix_writer(config, True, True),
@@ -378,10 +239,12 @@ def _build(config: GeqrfSmall):
     ):  # fmt: skip
         # (1) the matrix, and the column of this thread
         thread, batch = int32(cuda.threadIdx.x & 1023), int64(cuda.blockIdx.z)
-        col, part, lane = int32(thread // SPLIT), int32(thread % SPLIT), int32(thread & 31)
+        part, lane = int32(thread % SPLIT), int32(thread & 31)
+        col = int32((thread >> 5) * WIDTH + lane // SPLIT)
         s = shared_pointer(cuda.shared.array(0, real, alignment=16))
-        x, column = cuda.local.array(OWN, real), cuda.local.array(PART, real)
-        h, y, w = cuda.local.array(5, real), cuda.local.array(4, real), cuda.local.array(SCRATCH, real)
+        x, v_own = cuda.local.array(TILE, real), cuda.local.array(COLUMN, real)
+        h, w = cuda.local.array(5, real), cuda.local.array(SCRATCH, real)
+        y = cuda.local.array(SCRATCH, real)
         grid_dependency_wait()
         a = offset(a, batch * stride_a * REALS)
         copy(s, a, a_rs, a_cs, thread, m, n, 0, 0)
@@ -389,17 +252,15 @@ def _build(config: GeqrfSmall):
         wait()
         cuda.syncthreads()
         own = offset(s, (col * LD) * REALS + part * PART)
-        load(x, own)
+        loads(0, x, own, STEP)
 
         # (2) columns of about one, and a reflector after the other
-        scale(x, w, lane)
-        if part == 0:
-            s[BACK + col] = w[1]
-        steps(x, column, w, h, y, s, n, t_cs != 0, col, part, thread)
+        scale(0, x, w, offset(s, BACK), col, part, lane)
+        steps(x, v_own, w, h, y, s, n, t_cs != 0, col, part, thread)
 
         # (3) the matrix, and tau
-        finish(0, x, offset(s, FACTORS + col * REALS), s[BACK + col], col, part)
-        store(own, x)
+        finish(0, x, offset(s, FACTORS), offset(s, BETAS), offset(s, BACK), col, part)
+        stores(0, own, x, STEP)
         cuda.syncthreads()
         if abs(a_rs) <= abs(a_cs):
             by_rows(a, s, a_rs, a_cs, thread, m, n)
