@@ -75,12 +75,12 @@ DEFECTS = [
     ("factor.eigen.jacobi_eigh", "* real(UNIT * UNIT)", "* real(UNIT)", eigh(n=8)),
     ("factor.eigen.jacobi_eigh", "back = out[1] if most < real(float(\"inf\")) else real(float(\"nan\"))", "back = out[1]", MIXED),
     ("factor.eigen.jacobi_eigh", "real(i) if is_bad else", "", MIXED),
-    ("factor.eigen.jacobi_eigh", "y == x and j < i", "y != y", eigh(kind="zero")),
+    ("factor.eigen.ranking", "y == x and j < i", "y != y", eigh(kind="zero")),
     ("factor.eigen.svd_columns", "s[at] = s[at] * factor", "pass", svd(**HUGE)),
     ("factor.eigen.svd_columns", "s[at] = s[at] * factor", "pass", svd(**TINY)),
     ("factor.eigen.svd_vectors", "if is_empty else int32(0)", "if False else int32(0)", ZEROS),
     ("factor.eigen.svd_vectors", "for _ in range(2):", "for _ in range(0):", ZEROS),
-    ("factor.eigen.svd_vectors", "y == x and j < i", "y != y", svd(kind="zeros")),
+    ("factor.eigen.ranking", "y == x and j < i", "y != y", svd(kind="zeros")),
     ("factor.eigen.jacobi_svd", "if is_here and most < real", "if most < real", svd(batch=3, m=4, n=4)),
     # arithmetic
     ("factor.eigen.rotation", "-t if tau < real(0) else t", "t", EVEN),
@@ -105,7 +105,7 @@ DEFECTS = [
     ("factor.eigen.jacobi_svd", "matrix * stride_u * REALS", "0", svd(batch=2)),
     ("factor.eigen.jacobi_svd", "while i < n and is_here:", "while i < n:", svd(test_jacobi_svd.mixed, n=3)),
     # divide and conquer
-    ("factor.eigen.sytrd", "        if has_clusters and blocks > 1:", "        if False:", SPREAD),
+    ("factor.clusters", "        if has_clusters and blocks > 1:", "        if False:", SPREAD),
     ("factor.eigen.sytrd", "real(-0.5)", "real(0.5)", reduced()),
     ("factor.eigen.sytrd", "re * second + im * first", "re * second - im * first", reduced(letter="z")),
     ("factor.eigen.sytrd", "scale[batch] = real(float(\"nan\")) if is_bad else back", "scale[batch] = back", reduced(test_eigh_divided.mixed)),

@@ -21,9 +21,9 @@ from ...common.kernel_config import WARP, BlockConfig
 from ...common.parameters import parameters
 from ..qr.meeting import meeting
 from ..qr.reflector import scaler
-from .band_steps import band_loader, sizer, stepper
+from .band_steps import band_loader, keeper, stepper
 from .rotation import PARTIALS, team_max
-from .sytrd_steps import UNROLL, leaf_writer, matrix_loader
+from .sytrd_steps import UNROLL, leaf_writer, matrix_loader, sizer
 
 __all__ = ["FILLS", "STEM", "WANTS_VECTORS", "BandChase", "source"]
 
@@ -135,7 +135,7 @@ def _filler(config: BandChase) -> Callable:
     A of about one, with both triangles.
     """
     DIM, real, int32 = config.DIM, ptx.REALS[config.dtype_facts.real], ptx.types.int32
-    (_, fill_rows), find_size, scales = matrix_loader(config), sizer(config), scaler(config.dtype_facts)
+    fill_rows, find_size, scales = matrix_loader(config), sizer(config), scaler(config.dtype_facts)
     largest, (meet, _) = team_max(DIM), meeting()
 
     @device_function
@@ -168,7 +168,7 @@ def _build(config: BandChase):
     grid_dependency_wait, quotient = ptx.grid_dependency_wait, ptx.quotient
     load_acquire, store_release = ptx.load_acquire, ptx.store_release
     fill, load_band, step, (meet, part) = _filler(config), band_loader(config), stepper(config), meeting()
-    write_leaves = leaf_writer(config)
+    write_leaves, keep = leaf_writer(config), keeper(config)
 
     def band_chase(
         a, work, band, vectors, tau, d, e, leaves, scale, info, progress, flags,
@@ -211,14 +211,13 @@ def _build(config: BandChase):
                     while seen < min(k + 2, before):
                         seen = load_acquire(progress, i - 1)
                 cuda.syncthreads()
-                step(
-                    x, y, z, acc, v, h, shared, band, vectors, tau, d, e, i, k, row, n, group, steps,
-                    options & WANTS_VECTORS, t,
-                )  # fmt: skip
+                step(x, y, z, acc, v, h, shared, band, d, e, i, k, row, n, t)
                 cuda.syncthreads()
-                k, row = int32(k + 1), int32(row + WIDTH)
                 if t == WARP:  # while the first warp looks for the next step
-                    store_release(progress, i, k)
+                    store_release(progress, i, int32(k + 1))
+                if options & WANTS_VECTORS and t >= DIM - WARP:  # nothing waits for it
+                    keep(vectors, tau, h, v, i, k, group, steps, min(int32(WIDTH), n - row), int32(t & 31))
+                k, row = int32(k + 1), int32(row + WIDTH)
             i = int32(i + blocks)
         meet(flags, int32(2), blocks, t)
 

@@ -1,4 +1,4 @@
-"""Parts of `band_chase`: sizes below a block on the diagonal, the band in memory, one step of a sweep.
+"""Parts of `band_chase`: the band in memory, one step of a sweep.
 
 A lane has a row, a warp columns: of B, the block below the diagonal whose first column the step clears, and
 of D, the block on the diagonal. Of D only the lower triangle is kept.
@@ -12,39 +12,9 @@ from typing import Any
 from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ...common.kernel_config import WARP
 from ..lane_sums import adder, over_lanes
-from ..qr.reflector import BETA, FACTOR, TAU, reflector, size_of
+from ..qr.reflector import BETA, FACTOR, TAU, reflector
 
-__all__ = ["band_loader", "sizer", "stepper"]
-
-
-def sizer(config: Any) -> Callable:
-    """``size(a, a_rs, a_cs, n, block, blocks, t)``: the largest part of the elements of the lower triangle in
-    columns of the thread's warp, of which blocks have every one in turn.
-    """
-    facts, WARPS = config.dtype_facts, config.WARPS
-    REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
-    int32, int64, size_of_element = ptx.types.int32, ptx.types.int64, size_of(facts)
-
-    @device_function
-    def size(a, a_rs, a_cs, n, block, blocks, t):
-        most, slow = real(0), int32(block * WARPS + (t >> 5))
-        by_columns, lane = abs(a_rs) <= abs(a_cs), int32(t & 31)
-        while slow < n:
-            fast = int32(slow + lane) if by_columns else lane
-            end = n if by_columns else int32(slow + 1)
-            while fast < end:
-                i, j = (fast, slow) if by_columns else (slow, fast)
-                at = (int64(i) * a_rs + int64(j) * a_cs) * REALS
-                if COMPLEX and i == j:
-                    x = abs(a[at])
-                    most = max(most, x if x == x else real(float("inf")))
-                else:
-                    most = max(most, size_of_element(a, at))
-                fast = int32(fast + WARP)
-            slow = int32(slow + blocks * WARPS)
-        return most
-
-    return size
+__all__ = ["band_loader", "keeper", "stepper"]
 
 
 def band_loader(config: Any) -> Callable:
@@ -213,16 +183,38 @@ def _spreader(count: int) -> Callable:
     return in_order([*halves, rest])
 
 
+def keeper(config: Any) -> Callable:
+    """``keep(vectors, tau, h, v, i, k, group, steps, rows, lane)``: the vector and tau of the reflector of
+    step k of sweep i, for products with all of them.
+    """
+    WIDTH, REALS = config.WIDTH, config.dtype_facts.reals_per_element
+    offset, quotient, int32, int64 = ptx.offset, ptx.quotient, ptx.types.int32, ptx.types.int64
+
+    @device_function
+    def keep(vectors, tau, h, v, i, k, group, steps, rows, lane):
+        number = int32(quotient(i, group))
+        col = int32(i - number * group)
+        place = int64(number * steps + k) * group
+        column = offset(vectors, ((place + col) * (WIDTH + group) + col) * REALS)
+        if lane < rows:
+            for part in range(REALS):
+                column[lane * REALS + part] = v[part]
+        if lane == 0:
+            for part in range(REALS):
+                tau[(place + col) * REALS + part] = h[TAU + part]
+
+    return keep
+
+
 def stepper(config: Any) -> Callable:
-    """``step(x, y, z, acc, v, h, shared, band, vectors, tau, d, e, i, k, row, n, group, steps, is_wanted,
-    t)``: step k of sweep i, on rows from `row` on. A thread keeps the reflector in `z` and `h` for the next
-    step.
+    """``step(x, y, z, acc, v, h, shared, band, d, e, i, k, row, n, t)``: step k of sweep i, on rows from
+    `row` on. A thread keeps the reflector in `z` and `h` for the next step.
     """
     facts, OWN, WIDTH, LD, WARPS = config.dtype_facts, config.OWN, config.WIDTH, config.LD, config.WARPS
     REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
     load, store_b, store_d, rows_of, right, dots, share = _columns(config)
     (left, both), total, make = _updater(config), over_lanes(adder()), reflector(facts)
-    COUNT, offset, int32, int64 = 2 * OWN * REALS, ptx.offset, ptx.types.int32, ptx.types.int64
+    COUNT, offset, int32 = 2 * OWN * REALS, ptx.offset, ptx.types.int32
     sums_of, quotient, select, SPAN = _spreader(COUNT), ptx.quotient, ptx.select, WARP // COUNT
 
     @device_function
@@ -257,20 +249,6 @@ def stepper(config: Any) -> Callable:
         v[0] = select(lane == 0, real(1), re)
 
     @device_function
-    def keep(vectors, tau, h, v, i, k, group, steps, rows, lane):
-        """The vector and tau of a reflector, for products with all of them."""
-        number = int32(quotient(i, group))
-        col = int32(i - number * group)
-        place = int64(number * steps + k) * group
-        column = offset(vectors, ((place + col) * (WIDTH + group) + col) * REALS)
-        if lane < rows:
-            for part in range(REALS):
-                column[lane * REALS + part] = v[part]
-        if lane == 0:
-            for part in range(REALS):
-                tau[(place + col) * REALS + part] = h[TAU + part]
-
-    @device_function
     def from_both_sides(x, z, acc, v, h, sums, parts, warp, lane):
         """Hᴴ D H, with products of columns of D before their factor in `sums`."""
         rows_of(0, x, int32(OWN), acc, z)
@@ -291,7 +269,7 @@ def stepper(config: Any) -> Callable:
         both(0, x, v, acc, z, warp, lane)
 
     @device_function
-    def step(x, y, z, acc, v, h, shared, band, vectors, tau, d, e, i, k, row, n, group, steps, is_wanted, t):
+    def step(x, y, z, acc, v, h, shared, band, d, e, i, k, row, n, t):
         warp, lane, is_first = int32(t >> 5), int32(t & 31), k == 0
         rows, column = int32(min(int32(WIDTH), n - row)), shared
         sums = offset(shared, WIDTH * REALS)
@@ -337,12 +315,10 @@ def stepper(config: Any) -> Callable:
         from_both_sides(x, z, acc, v, h, sums, parts, warp, lane)
         store_d(0, x, band, at, rows, warp, lane)
 
-        # (4) what is final, and what products need
+        # (4) what is final
         if is_first and t == 0:
             d[i], e[i] = band[i * LD * REALS], h[BETA]
             if i == n - 2:
                 d[n - 1] = x[OWN * REALS]
-        if is_wanted and warp == WARPS - 1:
-            keep(vectors, tau, h, v, i, k, group, steps, rows, lane)
 
     return step

@@ -23,6 +23,7 @@ from ...common.kernel_config import WARP, BlockConfig
 from ...common.parameters import parameters
 from ..qr.reflector import scaler
 from .eigh_steps import ROWS, rotations, updater, vector_turner
+from .ranking import ranker
 from .rotation import PARTIALS, barrier, resident_blocks, team_max, team_sum
 from .symmetric_store import loader, places, squares, symmetric_scaler
 
@@ -164,6 +165,7 @@ def _finisher(config: JacobiEigh) -> Callable:
         ptx.types.int64,
     )
     offset, quotient, sync, LDV = ptx.offset, ptx.quotient, barrier(config.TEAM), config.ldv
+    rank = ranker(descends=False)
 
     @device_function
     def sort(values, order, s, is_bad, n, h, thread, lanes):
@@ -174,12 +176,7 @@ def _finisher(config: JacobiEigh) -> Callable:
         sync()
         i = int32(thread)
         while i < n:
-            x, rank = values[i], int32(0)
-            for j in range(n):
-                y = values[j]
-                if y < x or (y == x and j < i):
-                    rank = int32(rank + 1)
-            order[rank] = real(i)
+            order[rank(values, i, n)] = real(i)
             i = int32(i + lanes)
         sync()
 

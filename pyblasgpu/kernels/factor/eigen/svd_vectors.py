@@ -8,6 +8,7 @@ from ....gpu.backend import device_function, ptx
 from ....types import Dtype
 from ...common.kernel_config import WARP
 from ..lane_sums import adder, over_lanes
+from .ranking import ranker
 from .rotation import barrier, team_max, team_sum
 from .svd_columns import negligible, products
 
@@ -160,17 +161,13 @@ def sorter(facts: Dtype, team: int) -> Callable:
     stand where they are no numbers.
     """
     real, int32, sync = ptx.REALS[facts.real], ptx.types.int32, barrier(team)
+    rank = ranker(descends=True)
 
     @device_function
     def sort(values, order, is_bad, n, thread, lanes):
         i = int32(thread)
         while i < n:
-            x, rank = values[i], int32(0)
-            for j in range(n):
-                y = values[j]
-                if y > x or (y == x and j < i):
-                    rank = int32(rank + 1)
-            order[i if is_bad else rank] = real(i)
+            order[i if is_bad else rank(values, i, n)] = real(i)
             i = int32(i + lanes)
         sync()
 

@@ -17,14 +17,15 @@ from ....gpu.backend import cuda, device_function, ptx
 from ....gpu.build.compile import WHOLE_ROWS, KernelSource
 from ...common.kernel_config import WARP, BlockConfig
 from ...common.parameters import parameters
+from ..clusters import cluster_meeter, largest_cluster
 from ..qr.reflector import BETA, TAU, reflector, scaler
 from .rotation import PARTIALS, team_max, team_sum
-from .sytrd_steps import UNROLL, column_taker, leaf_writer, matrix_loader, passer, unit_maker
+from .sytrd_steps import UNROLL, column_taker, leaf_writer, matrix_loader, passer, sizer, unit_maker
 
 if TYPE_CHECKING:
     from ....gpu.device import Device
 
-__all__ = ["largest_cluster", "ORDER", "STEM", "Sytrd", "source"]
+__all__ = ["ORDER", "STEM", "Sytrd", "source"]
 
 STEM = "sytrd"
 PARAMETERS = parameters(
@@ -34,7 +35,6 @@ PARAMETERS = parameters(
     "int64: a_rs, a_cs, stride_a, stride_work, stride_tau, stride_sums, stride_d, stride_leaves, stride_info",
 )
 ORDER = 2048  # the largest order, of complex128 half of it
-MOST_BLOCKS, MANY = 16, 132  # blocks of a cluster on a Hopper device of as many multiprocessors
 GROUPS = 2 * WARP  # rows of a block at least
 
 
@@ -103,11 +103,6 @@ class Sytrd(BlockConfig):
         return 1 << max(wanted.bit_length() - 1, 0)
 
 
-def largest_cluster(device: Device) -> int:
-    """Blocks of the largest cluster that a device was seen to run, or that all of its kind have."""
-    return MOST_BLOCKS if device.cc == (9, 0) and device.sm_count >= MANY else 8
-
-
 def source(config: Sytrd) -> KernelSource:
     """The kernel of `config`, for 1 <= n <= ORDER.
 
@@ -132,19 +127,6 @@ def source(config: Sytrd) -> KernelSource:
     return KernelSource.of(config, PARAMETERS, lambda: _build(config), cluster=cluster)
 
 
-def meeter(has_clusters: bool) -> Callable:
-    """``meet(blocks)``: all blocks of a matrix; each then reads what the others wrote before."""
-    cluster_sync = ptx.cluster_sync
-
-    @device_function
-    def meet(blocks):
-        cuda.syncthreads()
-        if has_clusters and blocks > 1:
-            cluster_sync()
-
-    return meet
-
-
 def _stepper(config: Sytrd) -> Callable:
     """``step(h, y, row, partials, x, v, w, other, work, tau, sums, d, e, k, n, ld, block, blocks, t)``: step
     k, which takes off what v and w are: x and `other` become those that the next one takes off.
@@ -157,7 +139,12 @@ def _stepper(config: Sytrd) -> Callable:
         ptx.types.int32,
     )
     take, make_unit, run_pass = column_taker(config), unit_maker(config), passer(config)
-    make, total, meet, offset = reflector(facts), team_sum(DIM), meeter(config.HAS_CLUSTERS), ptx.offset
+    make, total, meet, offset = (
+        reflector(facts),
+        team_sum(DIM),
+        cluster_meeter(config.HAS_CLUSTERS),
+        ptx.offset,
+    )
 
     @device_function
     def finish(partials, x, w, h, work, product, k, n, ld, block, blocks, t):
@@ -216,7 +203,8 @@ def _build(config: Sytrd):
     facts, DIM, VECTOR = config.dtype_facts, config.DIM, config.vector
     REALS, real, ROW = facts.reals_per_element, ptx.REALS[facts.real], 3 * facts.reals_per_element
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
-    load, scales, step, write_leaves = (
+    find_size, fill, scales, step, write_leaves = (
+        sizer(config),
         matrix_loader(config),
         scaler(facts),
         _stepper(config),
@@ -224,10 +212,9 @@ def _build(config: Sytrd):
     )
     largest, meet, grid_dependency_wait = (
         team_max(DIM),
-        meeter(config.HAS_CLUSTERS),
+        cluster_meeter(config.HAS_CLUSTERS),
         ptx.grid_dependency_wait,
     )
-    find_size, fill = load
 
     def sytrd(
         a, work, tau, sums, d, e, leaves, scale, info, n, ld, leaf, padded, conj,
@@ -253,7 +240,7 @@ def _build(config: Sytrd):
         while i < 4 * VECTOR:
             vectors[i] = real(0)
             i = int32(i + DIM)
-        most = largest(find_size(a, a_rs, a_cs, n, t), partials, t, int32(DIM))
+        most = largest(find_size(a, a_rs, a_cs, n, int32(0), int32(1), t), partials, t, int32(DIM))
         is_bad = not most < real(float("inf"))
         scales(h, most)
         factor, back = h[0], h[1]

@@ -1,4 +1,4 @@
-"""Parts of `sytrd`: the matrix at work, column k, the pass over the rest of A, and the leaves of T."""
+"""Parts of `sytrd`: sizes, the matrix at work, column k, the pass over the rest of A, and the leaves of T."""
 
 from __future__ import annotations
 
@@ -9,39 +9,49 @@ from ...common.kernel_config import WARP, BlockConfig
 from ..qr.reflector import FACTOR, size_of
 from .rotation import team_max
 
-__all__ = ["UNROLL", "column_taker", "leaf_writer", "matrix_loader", "passer", "unit_maker"]
+__all__ = ["UNROLL", "column_taker", "leaf_writer", "matrix_loader", "passer", "sizer", "unit_maker"]
 
 UNROLL = 8  # columns of a thread that are loaded at a time, of complex matrices half as many
 BEYOND = 1.25  # what continues T, over a bound of its norm
 
 
-def matrix_loader(config: BlockConfig) -> tuple[Callable, Callable]:
-    """``size(a, a_rs, a_cs, n, t)``: the largest part of the thread's elements of the lower triangle.
-    ``fill(work, a, a_rs, a_cs, factor, is_bad, conj, n, ld, block, blocks, t)``: the rows of a block, times
-    `factor`, both triangles; zeros where A `is_bad`, and beyond it.
+def sizer(config: BlockConfig) -> Callable:
+    """``size(a, a_rs, a_cs, n, block, blocks, t)``: the largest part of the elements of the lower triangle in
+    columns of the thread's warp, of which blocks have every one in turn.
     """
     facts, WARPS = config.dtype_facts, config.DIM // WARP
     REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
     int32, int64, size_of_element = ptx.types.int32, ptx.types.int64, size_of(facts)
 
     @device_function
-    def size(a, a_rs, a_cs, n, t):
-        most, slow = real(0), int32(t >> 5)
+    def size(a, a_rs, a_cs, n, block, blocks, t):
+        most, slow = real(0), int32(block * WARPS + (t >> 5))
         by_columns, lane = abs(a_rs) <= abs(a_cs), int32(t & 31)
         while slow < n:
-            fast = lane
-            while fast < n:
+            fast = int32(slow + lane) if by_columns else lane
+            end = n if by_columns else int32(slow + 1)
+            while fast < end:
                 i, j = (fast, slow) if by_columns else (slow, fast)
-                if i >= j:
-                    at = (int64(i) * a_rs + int64(j) * a_cs) * REALS
-                    if COMPLEX and i == j:
-                        x = abs(a[at])
-                        most = max(most, x if x == x else real(float("inf")))
-                    else:
-                        most = max(most, size_of_element(a, at))
+                at = (int64(i) * a_rs + int64(j) * a_cs) * REALS
+                if COMPLEX and i == j:
+                    x = abs(a[at])
+                    most = max(most, x if x == x else real(float("inf")))
+                else:
+                    most = max(most, size_of_element(a, at))
                 fast = int32(fast + WARP)
-            slow = int32(slow + WARPS)
+            slow = int32(slow + blocks * WARPS)
         return most
+
+    return size
+
+
+def matrix_loader(config: BlockConfig) -> Callable:
+    """``fill(work, a, a_rs, a_cs, factor, is_bad, conj, n, ld, block, blocks, t)``: the rows of a block,
+    times `factor`, both triangles; zeros where A `is_bad`, and beyond it.
+    """
+    facts, WARPS = config.dtype_facts, config.DIM // WARP
+    REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
+    int32, int64 = ptx.types.int32, ptx.types.int64
 
     @device_function
     def fill(work, a, a_rs, a_cs, factor, is_bad, conj, n, ld, block, blocks, t):
@@ -60,7 +70,7 @@ def matrix_loader(config: BlockConfig) -> tuple[Callable, Callable]:
                 i = int32(i + blocks * WARP)
             j = int32(j + WARPS)
 
-    return size, fill
+    return fill
 
 
 def column_taker(config: BlockConfig) -> Callable:

@@ -19,10 +19,10 @@ from ....gpu.backend import cuda, device_function, ptx
 from ....gpu.build.compile import WHOLE_ROWS, KernelSource
 from ...common.kernel_config import WARP, BlockConfig
 from ...common.parameters import parameters
+from ..clusters import cluster_meeter, largest_cluster
 from ..qr.meeting import WORDS, meeting
 from .deflation import WANTS_ENDS, deflater, halves_loader, ranker
 from .secular import root_finder, team_reducer, weight_finder
-from .sytrd import largest_cluster, meeter
 
 if TYPE_CHECKING:
     from ....gpu.device import Device
@@ -205,7 +205,7 @@ def _build(config: TridiagonalMerge):
     load, deflate, (evaluate, rank_one) = halves_loader(config), deflater(config), ranker(config, config.TEAM)
     find_root, find_weight = root_finder(facts, config.TEAM), weight_finder(facts, config.TEAM)
     write, SHIFT = vector_writer(config), config.TEAM.bit_length() - 1
-    meet, (meet_all, part), TEAMS = meeter(config.HAS_CLUSTERS), meeting(), config.DIM // config.TEAM
+    meet, (meet_all, part), TEAMS = cluster_meeter(config.HAS_CLUSTERS), meeting(), config.DIM // config.TEAM
     IS_SPREAD = config.IS_SPREAD
 
     @device_function
