@@ -9,6 +9,7 @@ from fake_lu import words
 from scipy.linalg.lapack import get_lapack_funcs
 
 from pyblasgpu.gpu.device import known
+from pyblasgpu.kernels.factor.clusters import largest_cluster
 from pyblasgpu.kernels.factor.qr import orhr_leaf as kernel_of_vectors
 from pyblasgpu.kernels.factor.qr.geqrf_panel import SPREAD
 
@@ -19,7 +20,8 @@ def geqrf_panel(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
     config, batch, size = fake.source.config, grid[2], fake.source.config.dtype_facts.itemsize
     blocks = config.grid(m) if config.KIND == SPREAD else 1
     assert grid[:2] == (blocks, 1) and m >= n and n <= config.COLS and m <= blocks * config.block_rows
-    assert config.KIND != SPREAD or blocks * batch <= known("h200").sm_count
+    assert config.KIND != SPREAD or config.HAS_CLUSTERS or blocks * batch <= known("h200").sm_count
+    assert not config.HAS_CLUSTERS or blocks <= largest_cluster(known("h200"))
     a = fake.view(pointers[1], m, n, *steps, batch, a_batch)
     tau = fake.view(pointers[0], n, 1, tau_step, 1, batch, tau_batch)
     for z in range(batch):

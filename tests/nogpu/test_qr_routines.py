@@ -9,7 +9,9 @@ from fake_kernels import install, operand, run
 from qr_cases import SETS, check_factors, matrix_of, nearly_equal_columns, relative_residual
 from scipy.linalg.lapack import get_lapack_funcs
 
+from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.factor.qr.geqrf_small import GeqrfSmall
+from pyblasgpu.kernels.registry import FIXED
 from pyblasgpu.routines.lapack import cholesky_panel, gels, geqrf, lq, orgqr, ormqr
 from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import DTYPES, Side, Trans
@@ -211,3 +213,14 @@ def test_panels_of_many_rows(kernels):
         run(orgqr, tau, q)
         assert {kernel, "geqrf_tall"} <= {name for name, *_ in kernels.launches}
         check_factors(a, q, np.triu(qr[:columns]))
+
+
+@pytest.mark.parametrize(
+    "name, rows, is_cluster", [("h200", 5120, True), ("h200", 5121, False), ("a100", 700, False)]
+)
+def test_blocks_of_a_panel_are_a_cluster_where_there_are_such_large_ones(name, rows, is_cluster):
+    device = known(name)
+    config = FIXED["geqrf_panel"].fixed_config("d").panel(rows, device)
+    source = FIXED["geqrf_panel"].source(config)
+    assert (config.HAS_CLUSTERS, source.cooperative) == (is_cluster, not is_cluster)
+    assert not is_cluster or config.grid(rows) <= 16

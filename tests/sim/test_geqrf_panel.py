@@ -24,11 +24,12 @@ class Panel(NamedTuple):
 
     kind: int
     kernels: ModuleType = geqrf_panel
+    is_cluster: bool = False
 
     def factor(self, a, tau) -> None:
         """Factor a batch in place; what a panel leaves of its reflectors is right as well."""
         (batch, m, n), steps, above = a.shape, strides(a), 3
-        config = self.kernels.GeqrfPanel(letter_of(a), 64, 1, 8, self.kind)
+        config = self.kernels.GeqrfPanel(letter_of(a), 64, 1, 8, self.kind, self.is_cluster)
         blocks = config.grid(m) if self.kind == self.kernels.SPREAD else 1
         if self.kind != self.kernels.SPREAD and m > config.block_rows:
             config = replace(config, ROWS=-(-m // 32))
@@ -104,6 +105,7 @@ KINDS = {
     "spread": Panel(geqrf_panel.SPREAD),
     "tall": Tall(),
 }
+CLUSTER = Panel(geqrf_panel.SPREAD, is_cluster=True)
 
 
 def lapacks(a, letter):
@@ -146,6 +148,11 @@ def test_reflectors_are_lapacks(letter, order, kind):
 @pytest.mark.parametrize("letter", DTYPES)
 def test_batches(letter, way):
     check(letter, 23, 3, batch=3, way=way)
+
+
+@pytest.mark.parametrize("letter", "dc")
+def test_blocks_of_a_cluster(letter):
+    check(letter, 70, 3, batch=2, way=CLUSTER)
 
 
 @KERNELS

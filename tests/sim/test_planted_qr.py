@@ -14,8 +14,8 @@ from .planting import assert_caught, parameters
 
 @one_each
 def panel(kind: str = "panel", test: Callable = test_geqrf_panel.check, **options) -> Check:
-    number = test_geqrf_panel.KINDS[kind].kind
-    return Check("geqrf_panel", lambda module: test(way=test_geqrf_panel.Panel(number, module), **options))
+    way = test_geqrf_panel.CLUSTER if kind == "cluster" else test_geqrf_panel.KINDS[kind]
+    return Check("geqrf_panel", lambda module: test(way=way._replace(kernels=module), **options))
 
 
 @one_each
@@ -82,6 +82,7 @@ DEFECTS = [
     ("factor.qr.geqrf_panel", "        cuda.syncthreads()\n        v", "        v", panel("panel")),
     ("factor.qr.geqrf_panel", "meet(flags, int32(j + 2), blocks, t)", "pass", panel("spread", m=70)),
     ("factor.qr.geqrf_panel", "meet(flags, int32(1), blocks, thread)", "pass", panel("spread", m=70)),
+    ("factor.qr.geqrf_panel", "        meet_in_cluster(blocks)", "        pass", panel("cluster", m=70)),
     ("factor.qr.geqrf_panel", "            part(flags, blocks, thread)", "            pass", panel("spread", m=70)),
     ("factor.qr.geqp3", "            cuda.syncthreads()\n            if t == 0:", "            if t == 0:", pivoted()),
     ("factor.qr.geqp3", "int32(1)\n            cuda.syncthreads()", "int32(1)", pivoted()),

@@ -107,11 +107,12 @@ def _emit_panel(
 
 def _emit_reflectors(launches: LaunchList, tau: Operand, panel: Operand, v: Operand) -> Operand:
     """Emit the QR factors of a panel, and V; return T."""
-    config = leaf_config(launches, geqrf_panel.STEM, panel.rows)
-    fits = config.panel(panel.rows).grid(panel.rows) <= current(launches.device).sm_count
+    device = current(launches.device)
+    config = leaf_config(launches, geqrf_panel.STEM, panel.rows).panel(panel.rows, device)
+    fits = config.grid(panel.rows) <= device.sm_count
     t = launches.scratch(tau.rows, tau.rows, 1, ALIGNED)
     if fits and panel.cols <= min(config.COLS, panel.rows):
-        geqrf.emit_panel(launches, config.panel(panel.rows), tau, panel, v, t, 0)
+        geqrf.emit_panel(launches, config, tau, panel, v, t, 0)
     else:
         geqrf.emit(launches, tau, panel)
         columns = panel.block(0, 0, panel.rows, tau.rows)

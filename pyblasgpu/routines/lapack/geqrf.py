@@ -121,7 +121,7 @@ def _emit_block(
         _emit_small(launches, whole, tau, a)
     elif cholesky_panel.applies(launches, a):
         cholesky_panel.emit(launches, tau, a)
-    elif config.panel(a.rows).grid(a.rows) > device.sm_count:
+    elif config.panel(a.rows, device).grid(a.rows) > device.sm_count:
         _emit_tall_columns(launches, tau, a)
     else:
         v = launches.scratch(a.rows, a.cols, a.batch, ALIGNED) if out is None else out.v
@@ -164,11 +164,11 @@ def _emit_panels(
     launches: LaunchList, configs: tuple[Any, Any], tau: Operand, a: Operand, v: Operand
 ) -> None:
     """Emit the factors of a block of columns by panels, each applied to those right of it; and V."""
-    (wide, narrow), first = configs, 0
+    (wide, narrow), first, device = configs, 0, current(launches.device)
     while first < a.cols:
         rows = a.rows - first
         in_registers = None if wide is None else wide.panel(rows)
-        config = narrow.panel(rows) if in_registers is None else in_registers
+        config = narrow.panel(rows, device) if in_registers is None else in_registers
         count = min(config.COLS, a.cols - first)
         part, last = v.block(first, first, rows, count), first + count
         with launches.temporary():
@@ -186,17 +186,18 @@ def _emit_panels(
 def emit_panel(
     launches: LaunchList, config: Any, tau: Operand, a: Operand, v: Operand, t: Operand, above: int
 ) -> None:
-    """Emit the factors of a panel; all blocks of one that has several are resident."""
+    """Emit the factors of a panel; all blocks of one that has several are resident, or a cluster."""
     if config.KIND != geqrf_panel.SPREAD:
         _emit_launch(launches, config, (tau, a, v, t, a, a), 1, above)
         return
     blocks = config.grid(a.rows)
-    at_once = current(launches.device).sm_count // blocks
+    at_once = a.batch if config.HAS_CLUSTERS else current(launches.device).sm_count // blocks
     for z in range(0, a.batch, at_once):
         part = [each.matrices(z, min(at_once, a.batch - z)) for each in (tau, a, v, t)]
         with launches.temporary():
             state = launches.scratch(config.state(blocks), 1, part[0].batch)
-            _emit_launch(launches, config, (*part, state, launches.flags()), blocks, above)
+            flags = state if config.HAS_CLUSTERS else launches.flags()
+            _emit_launch(launches, config, (*part, state, flags), blocks, above)
 
 
 def _emit_launch(

@@ -5,20 +5,22 @@ Each warp multiplies it with its own columns. The warp that has column j makes t
 apply it. The warp of column j + 1 then leaves that for the next step. So a step has one sum over lanes.
 
 A panel also leaves V with its ones and zeros, and T of I - V T V^H. The products of column j with columns
-before it are those that T needs. Several blocks of a panel exchange their sums, and meet once a step.
+before it are those that T needs. Several blocks of a panel exchange their sums, and meet once a step. They
+are a cluster, which meets sooner, where the device has such large ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from ....errors import require
 from ....gpu.backend import cuda, device_function, ptx, unrolled
-from ....gpu.build.compile import KernelSource
+from ....gpu.build.compile import WHOLE_ROWS, KernelSource
 from ...common.kernel_config import WARP, BlockConfig
 from ...common.parameters import parameters
+from ..clusters import cluster_meeter, largest_cluster
 from ..lane_sums import adder, larger, several_over_warp
 from .larft_leaf import triangle_maker
 from .meeting import WORDS, meeting
@@ -31,6 +33,9 @@ from .register_columns import (
     storer,
     updater,
 )
+
+if TYPE_CHECKING:
+    from ....gpu.device import Device
 
 __all__ = ["PANEL", "SPREAD", "STEM", "GeqrfPanel", "source"]
 
@@ -62,12 +67,15 @@ class GeqrfPanel(BlockConfig):
         The most columns.
     KIND : int
         PANEL or SPREAD.
+    HAS_CLUSTERS : bool
+        Whether the blocks of a panel are a cluster, where they are not too many.
     """
 
     DIM: int = 512
     ROWS: int = 5
     COLS: int = WIDTH
     KIND: int = SPREAD
+    HAS_CLUSTERS: bool = True
 
     STEM: ClassVar[str] = STEM
 
@@ -111,19 +119,29 @@ class GeqrfPanel(BlockConfig):
 
     @property
     def variants(self) -> tuple[Self, ...]:
-        """The panel of several blocks, and of columns that are narrower that of one block before it."""
+        """The panel of a cluster and that of several blocks; before them that of one block, if columns are
+        narrower.
+        """
+        spread = replace(self, HAS_CLUSTERS=False)
+        of_several = *[self] * self.HAS_CLUSTERS, spread
         if self.COLS < WIDTH:
-            return tuple(replace(self, KIND=kind) for kind in (PANEL, SPREAD))
-        return (replace(self, ROWS=LANE_ROWS[self.dtype_facts.itemsize // 4]),)
+            return replace(spread, KIND=PANEL), *of_several
+        return tuple(replace(each, ROWS=LANE_ROWS[self.dtype_facts.itemsize // 4]) for each in of_several)
+
+    def on(self, device: Device) -> Self:
+        """The Config for a device. Clusters of complex panels have few rows, and no kernels of their own."""
+        has_clusters = self.HAS_CLUSTERS and device.cc >= (9, 0) and not self.dtype_facts.is_complex
+        return replace(self, HAS_CLUSTERS=has_clusters)
 
     def fitting(self, shared_per_block: int) -> Self:
         """The Config itself: all its variants fit into any device."""
         return self
 
-    def panel(self, rows: int) -> Self:
-        """The Config for panels of `rows` rows."""
-        *_, last = self.variants
-        return next((each for each in self.variants if rows <= each.block_rows), last)
+    def panel(self, rows: int, device: Device) -> Self:
+        """The Config for panels of `rows` rows on a device."""
+        *others, last = self.on(device).variants
+        most = largest_cluster(device)
+        return next((each for each in others if each.grid(rows) <= (most if each.HAS_CLUSTERS else 1)), last)
 
     def grid(self, rows: int) -> int:
         """Blocks of a panel of `rows` rows."""
@@ -141,7 +159,7 @@ def source(config: GeqrfPanel) -> KernelSource:
     -----------------
     tau, a, v, t: pointer, tau, A, V and T
     state: pointer, of several blocks ``config.state(blocks)`` elements
-    flags: int32 pointer, of several blocks, 0 before and after
+    flags: int32 pointer, of several blocks that are no cluster, 0 before and after
     m, n: int32, rows and columns of a panel
     above: int32, rows of V above the panel, which become zero
     tau_step: int64, stride of tau (elements)
@@ -149,10 +167,33 @@ def source(config: GeqrfPanel) -> KernelSource:
     v_cs, t_cs: int64, column strides of V and T, whose row strides are 1 (elements)
     stride_tau, stride_a, stride_v, stride_t, stride_state: int64, batch strides (elements)
 
-    Grid: x one block, or ``config.grid(m)`` that are all resident; z the batch. R replaces the upper triangle
-    of A, the reflectors the rest.
+    Grid: x one block, or ``config.grid(m)``, a cluster or all resident; z the batch. R replaces the upper
+    triangle of A, the reflectors the rest.
     """
-    return KernelSource.of(config, PARAMETERS, lambda: _build(config), cooperative=config.KIND == SPREAD)
+    is_resident = config.KIND == SPREAD and not config.HAS_CLUSTERS
+    cluster = WHOLE_ROWS if config.HAS_CLUSTERS else 1
+    return KernelSource.of(
+        config, PARAMETERS, lambda: _build(config), cooperative=is_resident, cluster=cluster
+    )
+
+
+def _meeting(config: GeqrfPanel) -> tuple[Callable, Callable]:
+    """``meet(flags, number, blocks, t)`` and ``part(flags, blocks, t)`` as of `meeting`; clusters need no
+    flags.
+    """
+    if not config.HAS_CLUSTERS:
+        return meeting()
+    meet_in_cluster = cluster_meeter(True)
+
+    @device_function
+    def meet(flags, number, blocks, t):
+        meet_in_cluster(blocks)
+
+    @device_function
+    def part(flags, blocks, t):
+        pass
+
+    return meet, part
 
 
 def _publisher(config: GeqrfPanel) -> Callable:
@@ -300,7 +341,7 @@ def _stepper(config: GeqrfPanel) -> Callable:
     dot, update, publish = dotter(config), updater(config), _publisher(config)
     add = several_over_warp(OWN * REALS, adder())
     leave, gather = _exchange(config, REALS, adder())
-    (meet, _), leave_product = meeting(), _product_leaver(config)
+    (meet, _), leave_product = _meeting(config), _product_leaver(config)
 
     @device_function
     def read(k, v, column, lane):
@@ -390,7 +431,7 @@ def _build(config: GeqrfPanel):
     TILE, COLUMN, SUMS, SPAN = OWN * ROWS * REALS, ROWS * REALS, OWN * REALS, config.COLS * REALS
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     load, store, sizes, scale = loader(config), storer(config), column_sizer(config), column_scaler(config)
-    largest, publish, (meet, part) = several_over_warp(OWN, larger()), _publisher(config), meeting()
+    largest, publish, (meet, part) = several_over_warp(OWN, larger()), _publisher(config), _meeting(config)
     leave, gather = _exchange(config, 1, larger())
     steps, make_triangle, quotient = _stepper(config), _triangle_maker(config), ptx.quotient
     grid_dependency_wait, (TOPS, _, TAUS, FACTORS, BACK, _) = ptx.grid_dependency_wait, _places(config)
