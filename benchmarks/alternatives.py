@@ -36,7 +36,7 @@ class Case(NamedTuple):
 
 
 def layout_of(problem: Problem) -> str:
-    """How A and B of a product lie, as `select` calls it."""
+    """The layout of A and B of a product, as `select` calls it."""
     return problem.variant.lower()
 
 

@@ -4,7 +4,7 @@
 compile what their calls need, many kernels at a time; then each case is timed by both in turns, short ones
 more often. A kernel that waits is enqueued before what is timed, so that the host does not count.
 Reported are the geometric mean and the least of old / new seconds, by list. ``--list`` names some lists
-alone. The file tells the Configs of products, too, for `tuning/gather_calls.py`.
+alone. The file has the Configs of products, too, for `tuning/gather_calls.py`.
 """
 
 from __future__ import annotations

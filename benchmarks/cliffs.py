@@ -40,7 +40,7 @@ WORST = 12  # cases in the table
 
 
 class Case(NamedTuple):
-    """One product: n, how A and B lie, and which of `STORAGES` all matrices have."""
+    """One product: n, the layout of A and B, and which of `STORAGES` all matrices have."""
 
     n: int
     layout: str

@@ -7,7 +7,7 @@ rows of tiles. Each call of ours and of cuBLAS's is profiled once, after one tha
 not: the counters of its kernels are added up, shares weighted by their time. Caches are left as the kernel
 before left them and clocks as they are, so that what one kernel of a recursion finds in L2 from the one
 before counts as it does in a call. The profiler repeats a kernel for what it cannot count at once; the bytes
-of a call are exact where ``--metrics`` asks for them alone.
+of a call are exact where ``--metrics`` names them alone.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ISSUED = "smsp__issue_active.avg.pct_of_peak_sustained_active"
 METRICS = (TIME, READ, WRITTEN, L2, ISSUED, CONFLICTS, WAVEFRONTS)
 #: Options of the profiler.
 OPTIONS = "--csv --page raw --print-units base --cache-control none --clock-control none"
-MARK = "a_call_begins"  # a kernel between the calls, by which they are told apart
+MARK = "a_call_begins"  # a kernel between the calls, which separates them
 
 Sides = tuple[str, ...]
 SIDES: Sides = ("ours", "cuBLAS", "out-of-place")  # the last of cuBLAS's TRMM alone
@@ -78,7 +78,7 @@ def run_profiled(cases: Iterable[Problem], sides: Sides) -> None:
 
 
 def sides_of(problem: Problem, sides: Sides) -> Sides:
-    """cuBLAS has two calls of TRMM, and one of the others; of products alone rasters are told."""
+    """cuBLAS has two calls of TRMM, and one of the others; only products have rasters."""
 
     def has(side: str) -> bool:
         if side.startswith(RASTER):

@@ -3,7 +3,7 @@
     python -m benchmarks.engine_trace --out DIR [--sizes 4096 8192] [--letters ds] [--routines gemm trsm syrk]
                                       [--devices 0] [--pageable]
 
-A row for each case, with the seconds of calls that nothing watches and what one that is watched tells.
+A row for each case, with the seconds of calls that nothing watches and the trace of one that is watched.
 `gaps` of a stream are milliseconds in which it did nothing between its first start and its last end, because
 the host had not enqueued the next thing (`host`), or because that waited for another stream (`waits`).
 `events` are [device, stream, what, bytes, enqueued, start, end], in milliseconds from the call's beginning.

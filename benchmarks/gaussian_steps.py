@@ -127,7 +127,7 @@ def gpytorch_ways(letter: str, n: int, device: str) -> list[Way]:
 
 
 def jax_problem(letter: str, n: int, count: int = 0) -> tuple[Any, Any]:
-    """The same for JAX, on its first device."""
+    """Data of a step for JAX, on its first device."""
     import jax
     import jax.numpy as jnp
 

@@ -61,7 +61,7 @@ SAMPLED = 4, 1024  # rows and columns whose exact values are computed
 
 
 def compared(letter: str, m: int, n: int, k: int) -> Row:
-    """As for SGEMM, with our product below the crossover too, and whether the choice takes residues."""
+    """Times as of SGEMM, with our product below the crossover too, and whether the choice takes residues."""
     chosen = gains(TensorProblem(DTYPES[letter], "nn", (m, n, k, 1), current()), GemmInt8().moduli)
     return {**gemm_tensor.compared(letter, m, n, k, configured(dtype=letter)), "gains": chosen}
 
@@ -71,7 +71,7 @@ def dgemm() -> Rows:
 
 
 def zgemm() -> Rows:
-    """Of complex128: times, and the error beside cuBLAS's."""
+    """Rows of complex128: times, and the error compared with cuBLAS's."""
     theirs = vendor()
     for n in COMPLEX_ORDERS:
         case = compared("z", n, n, n)

@@ -114,7 +114,7 @@ def sgemm() -> Rows:
 
 
 def cgemm() -> Rows:
-    """Of complex64: times, and the error of the result over the bound, of parts, of a real product."""
+    """Rows of complex64: times, and the error of the result over the bound, of parts, of a real product."""
     for n in COMPLEX_ORDERS:
         case = compared("c", n, n, n)
         a, b, c = (normal("c", n, n, seed) for seed in (1, 2, 3))

@@ -43,7 +43,7 @@ class Lines:
     def __init__(self, host: np.ndarray, width: int, pitch: int):
         self.width, self.pitch, self.lines = width, pitch, COPY // width
         step = self.lines * pitch
-        # lines of a whole region, the next lines beside them, as tiles of a matrix lie
+        # lines of a whole region, the next lines after them, as tiles of a matrix are
         places = [
             host.ctypes.data + first + column
             for first in range(0, host.nbytes - step + 1, step)
@@ -105,7 +105,7 @@ def _beside_products(lines: Lines, up: Stream, target: Block) -> float:
 
 
 def _by_kernel(source: Block, address: int, stream: Stream) -> None:
-    """A kernel that reads the lines where they lie in memory of the host."""
+    """A kernel that reads the lines in memory of the host."""
     there, here = (
         cupy.ndarray(
             (source.lines, source.width // 8),

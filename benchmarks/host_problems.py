@@ -34,7 +34,7 @@ __all__ = [
     "seconds",
 ]
 
-#: How memory is mapped and which pages are asked for; "allocated" is the driver's own.
+#: How memory is mapped and which pages are requested; "allocated" is the driver's own.
 KINDS = {
     "shared": (mmap.MAP_SHARED, mmap.MADV_HUGEPAGE),
     "huge": (mmap.MAP_PRIVATE, mmap.MADV_HUGEPAGE),
@@ -136,7 +136,7 @@ class HostProblem:
             np.fill_diagonal(self.a, 2)
 
     def pageable(self) -> HostProblem:
-        """The same in memory whose pages are not locked."""
+        """Return the problem in memory whose pages are not locked."""
         return HostProblem(self.routine, self.letter, [x.copy(order="F") for x in self.arrays])
 
     def ours(self, **options: Any) -> Any:
@@ -215,7 +215,7 @@ class Xt:
             raise RuntimeError(f"cublasXt{name} returned status {status}")
 
     def run(self, problem: HostProblem) -> None:
-        """The same as `HostProblem.ours`, but that TRSM works on c in place."""
+        """Compute what `HostProblem.ours` does, but TRSM works on c in place."""
         kind = ctypes.c_float if problem.letter == "s" else ctypes.c_double
         one, zero = ctypes.byref(kind(1)), ctypes.byref(kind(0))
         size = ctypes.c_size_t(problem.n)

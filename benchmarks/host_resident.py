@@ -111,7 +111,7 @@ CONSTANTS = (
 
 
 def variations(problem: HostProblem, names: Sequence[str]) -> Rows:
-    """The same with other constants of the engine."""
+    """Rows of a problem with other constants of the engine."""
     is_pageable = not all(each[3] for each in CONSTANTS if each[1] in names)
     pageable = problem.pageable() if problem.n <= 8192 and is_pageable else None
     for module, name, values, is_direct in CONSTANTS:
@@ -125,7 +125,7 @@ def variations(problem: HostProblem, names: Sequence[str]) -> Rows:
 
 
 def tile_shapes(problem: HostProblem, shapes: Sequence[str]) -> Rows:
-    """The same with tiles of other shapes: those of ``routine:m,n,k`` that name the routine."""
+    """Rows of a problem with tiles of other shapes: those of ``routine:m,n,k`` that name the routine."""
     for shape in shapes:
         routine, _, orders = shape.partition(":")
         if routine != problem.routine:

@@ -2,7 +2,7 @@
 
     python -m benchmarks.host_small --out DIR [--letters sdcz] [--sizes 32 64 ...] [--routines gemm trsm ...]
 
-Microseconds of a call whose output is given, the median of many; pages are not locked. It tells from which
+Microseconds of a call whose output is given, the median of many; pages are not locked. It shows from which
 size on a card pays for arrays in host memory.
 """
 

@@ -41,7 +41,7 @@ def choice_of(
     ----------
     dtype : Dtype
     layout : str
-        How A and B lie, 'nn', 'tn', ...
+        Layouts of A and B, 'nn', 'tn', ...
     extents : (int, int, int)
         m, n and k.
     device : Device

@@ -68,7 +68,7 @@ def ours(name: str, results: dict[str, Any]) -> Call:
 
 
 def theirs(name: str, results: dict[str, Any]) -> Call:
-    """The same by cuBLAS."""
+    """A call of cuBLAS for the same routine."""
     vectors, numbers = load_vectors()
     for handle in (vectors, numbers):
         handle.set_stream(cupy.cuda.get_current_stream().ptr)

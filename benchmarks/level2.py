@@ -31,7 +31,7 @@ OBLONG = ((65536, 256), (256, 65536), (16384, 1024), (1024, 16384), (200000, 32)
 ROUTINES = ("gemv_n", "gemv_t", "symv", "ger", "syr", "trmv")
 ROWS = {"gemv_n": "gemv", "gemv_t": "gemv"}  # of the table of routines, where names differ
 MEMORY, MOST_MEMORY = 5 << 30, 9 << 30  # bytes of the data, of complex128 the second
-COPIED = 1 << 30  # bytes whose copy tells the rate
+COPIED = 1 << 30  # bytes of the copy that gives the rate
 PASSES, LEAST_CALLS, MOST_CALLS = 5, 4, 200
 
 
@@ -95,7 +95,7 @@ def ours(case: Case, a: Operand, x: Operand, y: Operand) -> tuple[Any, tuple[Ope
 
 
 def theirs(library: Cublas, case: Case, a: Operand, x: Operand, y: Operand) -> None:
-    """The same by cuBLAS."""
+    """Call cuBLAS's routine on the same operands."""
     m, n, dtype = case.m, case.n, case.dtype
     real: Any = c_float if dtype.real_size == 4 else c_double
     alpha, beta = ((real * 2)(value, 0) for value in (0.5, 0))

@@ -56,7 +56,7 @@ def _repeat(call: Call, times: int) -> None:
 
 
 def calls(dtype: str) -> Iterator[tuple[str, Call]]:
-    """The same product through each library that is there."""
+    """Calls of one product through each library that is there."""
     matrices = [cupy.random.standard_normal((N, N)).astype(dtype) for _ in range(4)]
     triangle = cupy.tril(matrices[0]) + N * cupy.eye(N, dtype=dtype)
     yield from products("cupy", matrices, cupy.matmul)

@@ -3,7 +3,7 @@
 ``python -m benchmarks.programs [--out DIR] [--backend cuda] [--quick]``. Gaussian process regression and
 kernel ridge regression, by scikit-learn where it is installed, and as the same calls of SciPy's; generalised
 least squares by statsmodels, with NumPy's names patched too; and single calls over n, which show from which
-size on the GPU pays. All arrays lie in host memory, and times include the copies. Times are medians, with and
+size on the GPU pays. All arrays are in host memory, and times include the copies. Times are medians, with and
 without the patch in turn.
 """
 

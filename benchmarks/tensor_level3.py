@@ -1,4 +1,4 @@
-"""What stands on SGEMM, with products on tensor cores, by FMAs, and by cuBLAS and cuSOLVER: times and errors.
+"""Routines made of SGEMM, with products on tensor cores, by FMAs, and by cuBLAS and cuSOLVER: times, errors.
 
 `gesv` and `posv` are `linalg.solve` of float64 and one right-hand side: refined, by float64's factors, and by
 cuSOLVER, with the copies that leave A as it is. Their error is the residual in units of what dsgesv allows.
@@ -6,7 +6,7 @@ cuSOLVER, with the copies that leave A as it is. Their error is the residual in 
     python -m benchmarks.tensor_level3 --out DIR [--seconds 55] [--routines trmm ...] [--sizes 4096 ...]
 
 Medians by CUDA events, of all ways in turn. Of TRMM `vendor` is the faster one of in place and out of place.
-What is overwritten is brought anew before each run, and the L2 cache is emptied; neither is timed. The mode
+What is overwritten is copied anew before each run, and the L2 cache is emptied; neither is timed. The mode
 is timed with the algorithms of `VARIANTS` too.
 """
 

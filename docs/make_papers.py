@@ -92,7 +92,7 @@ def by_commit(made: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def _figures(study: Study, recorded: list[dict[str, Any]]) -> list[Any]:
-    """Those with curves that are shown."""
+    """Return the figures with curves that are shown."""
     figures = study.figures(recorded[-1], study.parse(["--dtype", ",".join(DTYPES)])) if recorded else []
     shown = (figure for figure in figures if not LEFT_OUT.fullmatch(figure.name))
     return [figure for figure in shown if any(figure.curves.values())]

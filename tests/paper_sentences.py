@@ -81,11 +81,16 @@ def kblas_figure6() -> Iterator[str]:
         yield text.format(*spans)
 
 
+def letters_of(routine: str, moved: Iterable[tuple[str, str, str, int]]) -> Iterable[str]:
+    """Types of which this routine was counted."""
+    return dict.fromkeys(letter for letter, name, _, _ in moved if name == routine)
+
+
 def kblas_traffic() -> Iterator[str]:
     shares = {}
     for run in paper_tables.traffic_runs():
         moved = paper_tables.moved(run)
-        for letter in dict.fromkeys(key[0] for key in moved):
+        for letter in letters_of("trmm", moved):
             mine, gemm = (sum(moved[letter, routine, "ours", 4096]) for routine in ("trmm", "gemm"))
             shares["H100" in run["device"], letter] = mine / gemm
     s, c, z = percent(shares[False, letter] for letter in "scz")
@@ -100,7 +105,7 @@ def kblas_more_bytes() -> Iterator[str]:
         moved = paper_tables.moved(run)
         ratios += [
             sum(moved[letter, "trmm", "out-of-place", 4096]) / sum(moved[letter, "trmm", "ours", 4096])
-            for letter in dict.fromkeys(key[0] for key in moved)
+            for letter in letters_of("trmm", moved)
         ]
     yield f"cuBLAS's TRMM out of place moves {span(ratios)} times as many at 4096, on both cards"
 

@@ -6,7 +6,7 @@ Give every sweep of an architecture at once, its calls (`gather_calls`), and the
 the classes (`time_products`): files are written anew.
 Times of different runs are not compared, but for those of calls under load (`under_load`). Of several sweeps
 of a device the last one decides at each place at which it has timed what was the best before, or something
-faster, of algorithms all that were timed before. Of several runs in one sweep, told apart by their toolchain,
+faster, of algorithms all that were timed before. Of runs in one sweep, distinguished by their toolchain,
 the last one at a place decides there. A winner that spills registers under the toolchain here, though not
 under the one it was measured with, gives way to others.
 """
@@ -47,7 +47,7 @@ def main(
 ) -> list[Path]:
     """Write a file for each device and each architecture in `sweeps`; returns the files.
 
-    ``spilling(candidates)`` tells which of the (stem, Config, arch) it is given spill.
+    ``spilling(candidates)`` returns those of the (stem, Config, arch) that spill.
     """
     spilling = spilling or _spilling
     of_devices = {
@@ -181,7 +181,7 @@ def _candidate(record: Record) -> tuple | None:
 
 
 def _spilling(candidates: set) -> set:
-    """Those of `candidates` that the compiler here cannot keep in registers."""
+    """Return the `candidates` that the compiler here cannot keep in registers."""
     bad = set()
     for arch in {arch for *_, arch in candidates}:
         device = known(arch)

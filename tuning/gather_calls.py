@@ -56,7 +56,7 @@ def _what(call: dict[str, Any]) -> str:
 
 
 def _kernel(stem: str, layout: str, parameters: dict[str, Any]) -> str:
-    """What tells a Config apart: the parameters that are tuned, as a benchmark names others too."""
+    """What distinguishes a Config: the parameters that are tuned, as a benchmark names others too."""
     tuned = {name: value for name, value in parameters.items() if name in TUNED[stem].parameters}
     return json.dumps([stem, layout, tuned], sort_keys=True)
 

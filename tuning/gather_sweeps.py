@@ -46,7 +46,7 @@ def main(sweeps: list[str], folder: Path = FOLDER) -> list[Path]:
 
 
 def _brief(record: Record, path: Path) -> Record:
-    """`record` with the name of its run, and without what nothing asks for later."""
+    """`record` with the name of its run, and without what nothing reads later."""
     run = "" if RUN in record.toolchain else RUN + path.name.split(".")[0]
     return replace(record, toolchain=record.toolchain + run, when=record.when[:10], state={})
 
@@ -89,7 +89,7 @@ def _best(records: Iterable[Record]) -> dict[tuple, Record]:
 
 
 def _spellings(records: Iterable[Record]) -> dict[tuple, dict[str, int]]:
-    """Of each candidate the parameters in full: older runs left out what its Config has got since."""
+    """Parameters in full of each candidate: older runs left out what its Config has got since."""
     ranked = sorted(records, key=lambda record: (len(record.parameters), json.dumps(record.parameters)))
     return {record.candidate: record.parameters for record in ranked}
 

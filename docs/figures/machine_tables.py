@@ -81,7 +81,7 @@ def host_rows(results: Path, device: str) -> Rows:
 
 
 def card_rows(results: Path, device: str) -> Rows:
-    """The same on several cards, and arrays on the first card."""
+    """Rows of several cards, and of arrays on the first card."""
     case = ("routine", "dtype", "n", "where", "cards")
     return _newest(results, device, "several-cards", {"speedup"}, case)
 

@@ -67,7 +67,7 @@ def lists(routine: str, letter: str, device: Device, most: int) -> Lists:
 
 
 def kernels(routine: str, letter: str, device: Device, most: int) -> list[Kernel]:
-    """Those of the lists, the products first."""
+    """Kernels of the lists, the products first."""
     chosen = lists(routine, letter, device, most)
     return [*chosen.products, *chosen.leaves]
 

@@ -137,7 +137,7 @@ class Experiment:
                 self.compilers.submit(stem, config)
 
     def compiled(self, stem: str, configs: Sequence[Any]) -> list[Any]:
-        """Those of the Configs that compile well, as far as time goes."""
+        """Return the Configs that compile well, as far as time goes."""
         self.prepare(stem, configs)
         while any((stem, config) not in self._reports for config in configs):
             if not self._collect():

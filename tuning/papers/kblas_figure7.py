@@ -50,7 +50,7 @@ class Rate(NamedTuple):
 
 
 def rates(documents: Iterable[Mapping[str, Any]]) -> dict[Call, Rate]:
-    """Of each call the rates in the newest document that has it."""
+    """Rates of each call in the newest document that has it."""
     found: dict[Call, Rate] = {}
     for document in sorted(documents, key=lambda each: str(each.get("date", ""))):
         for record in document.get("results", ()):

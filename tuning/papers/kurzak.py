@@ -7,7 +7,7 @@ removes. No device is needed; guidelines are options.
 
 The paper prints the last tests of Algorithm 2 the wrong way round (``M_dimA % M_blk == 0``). What is meant is
 that the reshaped threads tile the stripe. In Table 1 the reuse of CGEMM, 5.0, is more than the formula of
-Algorithm 3 gives for its winner, 4.0. The formula stands as printed; the guideline is an input.
+Algorithm 3 gives for its winner, 4.0. The formula is that of the paper; the guideline is an input.
 ``--unbracketed`` takes 4mn/(2m+n) for complex types, where the printed formula has 4mn/(2m+2n): then CGEMM's
 winner has 5.33, is kept at 5.0 and dropped at 6.0, as the paper says. ``--stripes-once`` adds the elements of
 stripes to the registers after these have been multiplied by the size of an element, not before. With both the
@@ -149,7 +149,7 @@ def count(dtype: Dtype, layout: str, device: Device, guidelines: Guidelines) -> 
         'nn', 'nt', 'tn', 'tt': whether A, B are transposed.
     device : Device
     guidelines : Guidelines
-        ``Guidelines(0, 1, 0.0)`` asks for no more than that a block runs.
+        ``Guidelines(0, 1, 0.0)`` requires no more than that a block runs.
 
     Returns
     -------
@@ -250,7 +250,7 @@ def _divisors(number: int) -> list[int]:
 
 
 def _as_stored(letter: str, rows: Extent, cols: Extent) -> tuple[Extent, Extent]:
-    """The stripe as it lies in memory, the contiguous dimension first."""
+    """The stripe in memory, the contiguous dimension first."""
     return (rows, cols) if letter == "n" else (cols, rows)
 
 

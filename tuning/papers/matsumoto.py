@@ -209,7 +209,7 @@ def table(results: Rows, device: str, most: int = 5) -> Table:
 
 
 def layouts_table(results: Rows, device: str) -> Table:
-    """The best kernel of each way in which operands lie and are shared."""
+    """The best kernel of each way in which operands are laid out and shared."""
     columns = ("GEMM", "layout", "shared", "tile", "TFLOP/s", "at n")
     made = Table(*columns, title=f"The best of each layout and sharing on {device}")
     for result in results:

@@ -222,7 +222,7 @@ def _known(rates: Mapping[str, float | None]) -> dict[str, float]:
 
 
 def pruned(steps: Mapping[Pair, float]) -> list[Pair]:
-    """Of each NB the pair with the fastest step, where that is faster than those of all smaller NB."""
+    """Pairs with the fastest step of their NB, where that is faster than those of all smaller NB."""
     kept: list[Pair] = []
     for nb in sorted({nb for nb, _ in steps}):
         best = max((pair for pair in steps if pair[0] == nb), key=lambda pair: steps[pair])

@@ -34,7 +34,7 @@ class Outcome:
     Attributes
     ----------
     used, total : int
-        Timings that it asked for, and that there are.
+        Timings that it requested, and that there are.
     losses : dict
         Problem -> how much slower than the best recorded its best is there, 0.02 for 2 %.
     """

@@ -117,7 +117,7 @@ def _device_for_show(name: str | None) -> Device:
 
 
 def report(study: Study, made: dict[str, Any], options: argparse.Namespace) -> None:
-    """Print, and write to the folder that is asked for: JSON, tables, figures."""
+    """Print, and write to the folder that is named: JSON, tables, figures."""
     page = console(WIDTH)
     with page.capture() as captured:
         page.print(*study.tables(made, options))

@@ -34,7 +34,7 @@ class Timings:
 
     @classmethod
     def last_of(cls, path: Path) -> Timings:
-        """Those of a file that belong to what its last line belongs to.
+        """Timings of a file that belong to what its last line belongs to.
 
         Raises
         ------
