@@ -294,12 +294,12 @@ class _Draw:
 
 
 def rng_of(name: str) -> np.random.Generator:
-    """The same numbers for the same name."""
+    """Return a generator of the same numbers for the same name."""
     return np.random.default_rng(zlib.crc32(name.encode()))
 
 
 def parameters_of(name: str) -> Any:
-    """Those of a function, or of one in another dtype, where SciPy has none."""
+    """Parameters of a function, or of one in another dtype, where SciPy has none."""
     found = (getattr(blas, letter + name[1:], None) for letter in (name[0], "z", "d"))
     return inspect.signature(next(each for each in found if each)).parameters
 

@@ -85,7 +85,7 @@ CHOSEN = different(packaged(), computed("a100"))
 
 
 def of_products(layout: str) -> list[Chosen]:
-    """Those of products of a layout."""
+    """Kernels of the products of a layout."""
     return [c for c in CHOSEN if FAMILIES[c.config.STEM].routine == "gemm" and c.config.layout == layout]
 
 
@@ -103,7 +103,7 @@ def packed() -> list[Chosen]:
 
 
 def of_triangles() -> list[Chosen]:
-    """Those of layout `nt`, which SYRK and HERK take most often, for a triangle of C."""
+    """Kernels of layout `nt`, which SYRK and HERK take most often, for a triangle of C."""
 
     def source(config):
         return family_of(config.STEM).source(config, Form.TRIANGLE)
@@ -115,7 +115,7 @@ def of_triangles() -> list[Chosen]:
 
 
 def tightest() -> list[Chosen]:
-    """Of each family and dtype the Config with the fewest registers to spare: what `make test` compiles.
+    """The Config of each family and dtype with the fewest registers to spare: what `make test` compiles.
 
     Where a change of a family makes it spill, this one most likely does; of equals it is the first.
     """

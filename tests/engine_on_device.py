@@ -97,7 +97,7 @@ CALLS = {
 
 
 def fresh(x: Matrices) -> Matrices:
-    """The same with an output of its own."""
+    """Return copies with an output of their own."""
     return x._replace(c=x.c.copy())
 
 

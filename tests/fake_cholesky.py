@@ -23,7 +23,7 @@ def potrf_leaf(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
 
 
 def potrf_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
-    """The same, several matrices a warp."""
+    """`potrf_leaf` for several matrices a warp."""
     n, clean, lanes, count, *steps, i_step, a_step = numbers
     config = fake.source.config
     assert grid == (config.grid(n, count), 1, 1) and lanes == config.lanes(n) and n < config.LD

@@ -259,7 +259,7 @@ def _imported(array):
 
 
 def _viewed(array):
-    """Of what else exports its memory, by an attribute `host` or by the CUDA array interface alone."""
+    """View what else exports its memory, by an attribute `host` or by the CUDA array interface alone."""
     if hasattr(array, "host"):
         return Array(array.host)
     described = {**array.__cuda_array_interface__, "stream": None}

@@ -239,7 +239,7 @@ class Driver:
         return self._context(None if pooled else ordinal)  # memory of a pool belongs to no context
 
     def cudaPointerGetAttributes(self, pointer):
-        """Of the runtime, not of the driver."""
+        """Fail: the function is the runtime's, not the driver's."""
         return self.result.CUDA_SUCCESS, SimpleNamespace(device=self.held[pointer][1])
 
     def cuMemFree(self, address):

@@ -247,7 +247,7 @@ class FakeKernel:
             self._multiply_by_triangle(config.product, config.on_left, at, numbers, alpha)
 
     def _walked(self, grid, pointers, numbers, region):
-        """Of a persistent product what an ordinary one is told."""
+        """Arguments of an ordinary product, from those of a persistent one."""
         m, n, k, options, tiles, rounds, run, longer, *strides = numbers
         config, (blocks, *others) = self.source.config, grid
         k_tiles, per_matrix = -(-k // config.BLK_K), config.grid(m, n, region)
@@ -275,7 +275,7 @@ class FakeKernel:
         return next(region for region in Region if options_of(region) == bits)
 
     def _update(self, c, value, beta, region):
-        """Of the matrices `c` the kernel's part := value + beta c."""
+        """Compute the kernel's part of the matrices `c` := value + beta c."""
         if region.hermitian:
             for matrix in (value, c):
                 diagonal = np.arange(min(c.shape[1:]))

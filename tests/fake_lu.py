@@ -215,7 +215,7 @@ def words(pointer: int, count: int, step: int, batch: int, batch_step: int) -> n
 
 
 def _moves(piv: np.ndarray, m: int) -> np.ndarray:
-    """Of the rows on top, which stand there after the interchanges, and where those are that stood there."""
+    """Rows that are on top after the interchanges, and the places of those that were there."""
     rows = np.arange(m)
     for step, pivot in enumerate(piv):
         rows[[step, pivot]] = rows[[pivot, step]]

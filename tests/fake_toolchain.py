@@ -21,7 +21,7 @@ def compiled(source: KernelSource, cc: tuple[int, int]) -> Compiled:
 
 
 def compile_job(stem, config, flags, cc) -> Compiled | str:
-    """As `build.compile_job`."""
+    """Stand in for `build.compile_job`."""
     from pyblasgpu.gpu.build.kernel_store import CubinStore
     from pyblasgpu.kernels.registry import source_of
 

@@ -18,7 +18,7 @@ RIVALS = DATA / "rivals.jsonl.gz"
 
 
 def seconds_of(records: Iterable[Record]) -> dict[tuple[str, str, str], dict[Any, float]]:
-    """Of each (dtype, layout, size class) the least seconds of every Config."""
+    """The least seconds of every Config, by (dtype, layout, size class)."""
     times: dict[tuple[str, str, str], dict[Any, float]] = defaultdict(dict)
     for record in sound(records):
         config = FAMILIES[record.stem].config(record.dtype, record.layout, record.parameters)

@@ -109,7 +109,7 @@ class Case:
 
     @property
     def parameters(self) -> Any:
-        """Those of SciPy's function."""
+        """Parameters of SciPy's function."""
         module = lapack if self.row.group == "lapack" else blas
         return inspect.signature(getattr(module, self.name)).parameters
 

@@ -47,7 +47,7 @@ def test_transposes_and_stacks_are_views(routines):
 
 
 def test_a_method_is_an_argument_of_the_launch_list(routines):
-    """Of the product, and of those of its gradient."""
+    """The product has it, and those of its gradient."""
     a, b = random(np.dtype("float64"), 4, 5), random(np.dtype("float64"), 5, 2)
     jax.grad(lambda a: jnp.sin(ours.gemm(a, b, method="tensor")).sum())(a)
     assert [name for name, *_ in routines.calls] == ["gemm tensor"] * 2

@@ -262,7 +262,7 @@ def test_errors_name_function_argument_and_shapes(message):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("shape", [(5, 3), (2, 3, 5), (2, 1, 4, 4)])
 def test_complete_factors(shape, dtype):
-    """Of tall matrices Q is square, which has no derivative."""
+    """Q of tall matrices is square, which has no derivative."""
     a = random(np.dtype(dtype), *shape)
     close(tuple(ours.qr(a, "complete")), tuple(jnp.linalg.qr(a, "complete")))
     if shape[-2] > shape[-1]:

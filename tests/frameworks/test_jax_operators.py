@@ -36,7 +36,7 @@ def paired(one, other):
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 def test_derivatives_are_those_of_differences(case):
-    """Of the first order, and of the second one in all pairs of modes."""
+    """Derivatives are of the first order, and of the second one in all pairs of modes."""
     function, arrays = case.function()
     arrays = tuple(arrays)
     steps, weights = like(arrays, 1), like(jax.eval_shape(function, *arrays), 2)

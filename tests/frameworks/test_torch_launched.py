@@ -90,7 +90,7 @@ def test_integers_of_lapack_are_those_of_pytorchs_functions(batch, dtype, is_on_
     "name", ["cholesky_ex", "cholesky_solve", "inv_quad_logdet", "solve_ex", "slogdet", "trsm"]
 )
 def test_gradients_are_those_of_differences(name, lists, monkeypatch):
-    """Of first and of second order, without the dispatcher."""
+    """Gradients are of first and of second order, without the dispatcher."""
     case, op = LISTED[REAL[name]], getattr(operators.TENSORS, name)
     function, tensors = case._replace(wrap=lambda _, *args: case.wrap(op, *args)).function()
     inputs = [tensor.clone().requires_grad_() for tensor in tensors]

@@ -98,7 +98,7 @@ def test_small_calls_are_passed_on_unseen(monkeypatch):
 
 @pytest.mark.parametrize(("records", "keys"), [(False, ["CPU"]), (True, ["AutogradCPU", "CPU"])])
 def test_calls_that_record_nothing_are_passed_on_at_once(records, keys, monkeypatch):
-    """As those within backward: the dispatcher is not on the way a second time."""
+    """Calls within backward are such: the dispatcher is not on the way a second time."""
     found, get_kernel = [], torch.library.get_kernel
 
     def noting(op, key):

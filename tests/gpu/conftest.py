@@ -9,7 +9,7 @@ import pytest
 
 @pytest.fixture(scope="session")
 def compile_once(tmp_path_factory):
-    """Of a module that needs it, the kernels: compiled by one worker for all."""
+    """Compile the kernels of a module that needs it, by one worker for all."""
     from .precompile import Once
 
     folder = tmp_path_factory.getbasetemp()

@@ -53,7 +53,7 @@ print(len(found), len(found.used))
 
 
 def calls():
-    """Those of PROGRAM, as `sources_of` takes them."""
+    """Calls of PROGRAM, as `sources_of` takes them."""
     a, b = cupy.zeros((N, N)), cupy.zeros((N, R))
     yield lambda: pyblasgpu.gemm(a, b)
     yield lambda: pyblasgpu.trmm(a, b, lower=True)

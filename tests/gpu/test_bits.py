@@ -1,4 +1,4 @@
-"""The same inputs give the same bits: again, on another stream, in other memory, in another process."""
+"""Equal inputs give equal bits: again, on another stream, in other memory, in another process."""
 
 from __future__ import annotations
 

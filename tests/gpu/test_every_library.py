@@ -53,7 +53,7 @@ def check(library: Any, letter: str, layout: str, case: str) -> None:
 @pytest.mark.parametrize("library", [CuPy, Torch, Numba], ids=lambda library: library.__name__)
 @pytest.mark.parametrize("n", [5, 40, 200])
 def test_info_of_a_stack_is_a_dense_array(library, n):
-    """Of the kernels for small matrices, of leaves and of panels; the second matrix fails at its last row."""
+    """Stacks go by kernels for small matrices, leaves and panels; the second matrix fails at its last row."""
     for letter in "sdcz":
         a = np.broadcast_to(4 * np.eye(n, dtype=DTYPES[letter].name), (3, n, n)).copy()
         a[1, -1, -1] = -1
@@ -71,7 +71,7 @@ def test_info_of_a_stack_is_a_dense_array(library, n):
 @pytest.mark.parametrize("library", [CuPy, Torch, Numba], ids=lambda library: library.__name__)
 @pytest.mark.parametrize("letter", "dz")
 def test_pivots_of_any_library(letter, library, of):
-    """As often as the call is repeated."""
+    """Pivots are right at each repeated call."""
     found = values(DTYPES[letter])
     g, p, c = found["g"], found["p"], found["c"]
     named = Routines(lapack, letter)

@@ -166,7 +166,7 @@ def test_graded_data_are_equilibrated(decide_by):
 
 @pytest.mark.parametrize("kind", ["wide", "exponentials", "few_tiny", "subnormal", "graded_k_40"])
 def test_three_numbers_an_element(kind, decide_by):
-    """As in large products: data that pairs do not hold, some of which triples do not hold either."""
+    """Large products have data that pairs do not hold, some of which triples do not hold either."""
     decide_by(fp16_min_equilibrated_work=0)
     (a, b), (x, y) = (
         HARD[kind](reals(S, 300, 1100, seed=i), reals(S, 1100, 260, seed=i + 1)) for i in (1, 3)

@@ -148,7 +148,7 @@ def test_larger_than_the_default_pool_of_tiles(monkeypatch):
 
 
 class Stop(Exception):
-    """Of a progress function."""
+    """Raised by a progress function."""
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, Stop])

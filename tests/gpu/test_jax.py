@@ -68,7 +68,7 @@ class Jax:
 
 @pytest.mark.parametrize("case", [each for each in CASES.strip().split("\n") if "out=" not in each])
 def test_results_are_those_of_numpys_arrays(case):
-    """Of `linalg`, `lapack`, `blas` and keyword functions; what SciPy would overwrite stays."""
+    """Results are of `linalg`, `lapack`, `blas` and keyword functions; what SciPy would overwrite stays."""
     for letter in "dz":
         before = values(DTYPES[letter])
         results, operands = evaluated(Jax, letter, "C", case)
@@ -92,7 +92,7 @@ def test_solutions_are_refined(decide_by, assume_a, columns):
 
 
 def test_pivots_are_arrays_of_jax():
-    """Of single matrices and of stacks, also where a call is repeated; they are integers with gaps before."""
+    """Matrices are single ones and stacks, also in repeated calls; pivots are integers with gaps before."""
     a = jnp.asarray(integers((3, 65, 65), "z"))
     for matrix in (a[0], a):
         for _ in range(3):

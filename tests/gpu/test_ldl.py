@@ -50,7 +50,7 @@ def test_factors(letter, hermitian, shape, lower):
 @pytest.mark.parametrize("n", [20, 64, 300])
 @pytest.mark.parametrize("lower", [0, 1])
 def test_pivots_are_lapacks(letter, hermitian, n, lower):
-    """Of matrices whose elements are far enough from one another."""
+    """Elements of the matrices are far enough from one another."""
     a = symmetric(letter, n, hermitian=hermitian, seed=4)
     _, ipiv, _ = named(letter, "sytrf", hermitian)(cupy.asarray(a), lower)
     _, expected, _ = named(letter, "sytrf", hermitian, scipys)(a, lower)

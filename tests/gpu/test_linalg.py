@@ -366,7 +366,7 @@ def test_host_results_are_placed_as_the_originals(dtype, shape, order):
 
 @pytest.mark.parametrize("structure", ["gen", "pos"])
 def test_ill_conditioned_matrices_are_told(monkeypatch, structure):
-    """Of host arrays, whose factors are asked on the device; of device arrays when asked."""
+    """Factors of host arrays are examined on the device; those of device arrays on request."""
     monkeypatch.setenv("PYBLASGPU_BACKEND", "cuda")
     q, _ = np.linalg.qr(np.random.default_rng(0).standard_normal((200, 200)))
     for smallest, warns in ((1e-5, False), (3e-17, True)):

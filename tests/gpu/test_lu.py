@@ -52,7 +52,7 @@ def test_factors(letter, m, n):
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("m, n", [(200, 40), (700, 90), (4096, 32), (5000, 64), (9000, 64), (16000, 40)])
 def test_the_searches_for_pivots_agree(letter, m, n):
-    """The same bits by labels, by rows and in a cluster, on any number of blocks."""
+    """Bits are the same by labels, by rows and in a cluster, on any number of blocks."""
     a = cupy.asarray(random(letter, m, n))
     panel = FIXED["getrf_panel"].fixed_config(letter)
     results = []
@@ -69,7 +69,7 @@ def test_the_searches_for_pivots_agree(letter, m, n):
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("m, n", [(1300, 1000), (900, 1000), (16000, 600), (29000, 300)])
 def test_rows_move_by_whole_columns_or_by_groups(letter, m, n):
-    """The same bits; columns fit shared memory, from some block on, or not."""
+    """Bits are the same; columns fit shared memory, from some block on, or not."""
     a = cupy.asfortranarray(cupy.asarray(random(letter, m, n)))
     results = []
     for least in (0, 10**6):

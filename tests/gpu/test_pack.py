@@ -59,7 +59,7 @@ def elements(source: Operand, packing: Packing):
 
 
 def views(letter: str, extent: int, k: int) -> Iterator:
-    """The same integers by rows and by columns, with strides, backwards, at odd addresses, and such that
+    """Yield integers by rows and by columns, with strides, backwards, at odd addresses, and such that
     lines begin at multiples of 16 bytes.
     """
     dtype = DTYPES[letter]

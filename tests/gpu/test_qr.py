@@ -287,7 +287,7 @@ def test_pivots(kind, letter, shape):
 @pytest.mark.parametrize("letter", "dz")
 @pytest.mark.parametrize("shape", [(90, 60), (60, 90), (400, 300), (4, 30, 20), (5000, 30)])
 def test_pivots_are_lapacks(letter, shape):
-    """Of tall matrices R may have other signs. In single precision roundings decide between columns."""
+    """R of tall matrices may have other signs. In single precision roundings decide between columns."""
     a = matrix_of("random", letter, *shape)
     for mode in ("economic", "raw", "r"):
         ours: Any = linalg.qr(cupy.asarray(a), mode=mode, pivoting=True)

@@ -80,7 +80,7 @@ def test_a_factor():
 
 
 def test_lu_factors():
-    """The same pivots and factors as of one card."""
+    """Pivots and factors are those of one card."""
     a = matrices("d", 3000, 2500, "F").a
     with pyblasgpu.use_devices([0], max_device_memory=30 << 20):
         one = lapack.getrf(a)

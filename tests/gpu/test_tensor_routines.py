@@ -129,7 +129,7 @@ def test_triangles_in_double_precision(routine, side, uplo, dtype, decide_by):
 
 
 def test_what_is_not_finite_reaches_what_depends_on_it():
-    """Of TRMM the rows below, in one column of B."""
+    """TRMM's rows below are such, in one column of B."""
     stored, _ = triangle("normal", Uplo.LOWER, Diag.NON_UNIT)
     b = np.ones((N, RHS), np.float32)
     b[700, 5] = np.inf

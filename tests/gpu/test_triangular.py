@@ -63,7 +63,7 @@ def test_a_stack(routine):
     "n, columns, count", [(1, 1, 1), (20, 100, 1), (7, 70, 150), (40, 33, 150), (100, 9, 150)]
 )
 def test_small_and_many_triangles(letter, n, columns, count):
-    """Those that have a kernel of their own, in every variant, B in either order."""
+    """Kernels of their own serve them, in every variant, B in either order."""
     rng = np.random.default_rng(7)
     for number, (side, uplo, trans, diag) in enumerate(product(Side, Uplo, Trans, Diag)):
         m, r = (n, columns) if side is Side.LEFT else (columns, n)

@@ -21,7 +21,7 @@ SPILLED = {("sm_120", "symv", "s"): 184}
 
 
 def largest(device: Device) -> list[KernelSource]:
-    """Of each family and dtype the kernel that by its estimate has most registers, of equals the last."""
+    """The kernel of each family and dtype with most registers by its estimate, the last of equal ones."""
     kernels: dict[tuple[str, str], KernelSource] = {}
     for source in catalogue.kernels(device):
         other = kernels.setdefault((source.name, source.config.dtype), source)

@@ -150,7 +150,7 @@ def test_nothing_leads_into_what_cannot_run(filed, monkeypatch):
 
 
 def test_the_recursion_may_end_in_fused_triangles(filed):
-    """As a file says of the nearest point; of no larger triangle than there is."""
+    """A file names the triangle of the nearest point; none is larger than there is."""
     filed({("s", "4096x4096"): f"{TRSM_FUSED}_2048", ("s", "1024x1024"): TRSM_FUSED})
     assert algorithm(4096, 4096) == algorithm(5000, 3000) == f"{TRSM_FUSED}_2048"
     assert algorithm(1024, 900) == TRSM_FUSED
@@ -243,7 +243,7 @@ def test_stacks_are_fused_but_for_small_triangles_and_few_complex_columns(letter
 
 
 def products(n, k, letter="s", batch=1):
-    """As how many products SYR2K runs."""
+    """Return as how many products SYR2K runs."""
     launches = syr2k.launch_list(
         1, *[dense(n, k, letter, batch)] * 2, 0, dense(n, n, letter, batch), uplo=Uplo.LOWER
     )

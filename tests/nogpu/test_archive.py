@@ -70,7 +70,7 @@ def test_a_person_can_read_header_and_index(tmp_path):
 
 
 def test_a_kernel_is_loaded_quickly(tmp_path):
-    """Of machine code of 100 KB, compressed as such is: a millisecond, of the best of ten."""
+    """Machine code of 100 KB, compressed as such is, takes a millisecond, the best of ten."""
     words = [os.urandom(16) for _ in range(700)]
     cubin = b"".join(words[(7 * i) % 700] + bytes(10) for i in range(4000))
     opened = Archive(

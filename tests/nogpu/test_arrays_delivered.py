@@ -60,7 +60,7 @@ def test_host_libraries(fake, monkeypatch, kind, backend, call, expected):
 
 
 def test_a_library_that_copies_is_given_the_result_and_not_what_was_there_before(monkeypatch):
-    """As JAX does where memory is not aligned to 64 bytes."""
+    """JAX does so where memory is not aligned to 64 bytes."""
     copying = fake_libraries.namespace_of(Array)
     copying.from_dlpack = lambda exporter: Array(np.from_dlpack(exporter).copy())
     monkeypatch.setitem(fake_libraries.NAMESPACES, Array, copying)
@@ -103,7 +103,7 @@ def test_what_imports_nothing_gets_numpys_arrays():
 
 
 def test_the_module_of_a_type_may_import(monkeypatch):
-    """As `torch.from_dlpack` does, for libraries that have no `__array_namespace__`."""
+    """`torch.from_dlpack` does so, for libraries that have no `__array_namespace__`."""
     module = type(sys)("fakepackage")
     module.from_dlpack = lambda exporter: made.append(exporter) or "imported"
     made: list = []

@@ -34,7 +34,7 @@ def misaligned(array: np.ndarray) -> np.ndarray:
 
 
 class Immutable(OldArray):
-    """Of a library whose arrays are never written, which its exports do not tell."""
+    """An array of a library that never writes arrays, which its exports do not say."""
 
 
 fake_libraries.NAMESPACES[Immutable] = fake_libraries.namespace_of(Immutable)

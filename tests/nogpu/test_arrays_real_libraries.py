@@ -168,7 +168,7 @@ def test_outputs(library):
 
 @pytest.mark.parametrize("call", CALLS)
 def test_results_are_on_the_device_of_the_arrays(call):
-    """Of a library with several devices in host memory."""
+    """The library has several devices in host memory."""
     xp = pytest.importorskip("array_api_strict")
     device = xp.Device("device1")
     run, expected = CALLS[call]

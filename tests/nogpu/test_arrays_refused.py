@@ -289,7 +289,7 @@ def test_tensors_to_be_cast_that_are_misaligned(torch):
 
 
 def test_tensors_whose_memory_is_feigned(torch):
-    """As under torch.compile; the repeated call must not take them for others of their shape."""
+    """They occur under torch.compile; the repeated call must not take them for others of their shape."""
     arrays = [Tensor() for _ in range(3)]
     for _ in range(2):
         pyblasgpu.gemm(arrays[0], arrays[1], out=arrays[2])

@@ -198,7 +198,7 @@ def test_stacks_are_copied(device, put):
     ("shape", "strides"), [((1, 3), (13, 8)), ((3, 1), (8, 13)), ((0, 3), (13, 13)), ((1, 1), (3, 5))]
 )
 def test_strides_that_do_not_count(device, shape, strides):
-    """Of extents of one, and of arrays without elements, strides may be anything."""
+    """Extents of one, and arrays without elements, may have any strides."""
     out = fake_device.Array(view_of(np.zeros(shape), strides) if 0 not in shape else np.zeros(shape))
     left, right = np.ones((shape[0], 2)), np.ones((2, shape[1]))
     result = pyblasgpu.gemm(fake_device.Array(left), fake_device.Array(right), out=out)
@@ -287,7 +287,7 @@ def test_elements_at_multiples_of_their_size(shape, how):
 
 @pytest.mark.parametrize("case", [case for case in CASES if "(k" in case or "(q" in case])
 def test_stacks_whose_matrices_are_one(case):
-    """Of strides 0, which NumPy's broadcasts have."""
+    """Strides are 0, as NumPy's broadcasts have them."""
 
     def repeated(values: np.ndarray) -> np.ndarray:
         return np.broadcast_to(values[:1], values.shape) if values.ndim > 2 else values

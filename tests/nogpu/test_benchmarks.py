@@ -114,7 +114,7 @@ def test_batches_of_products():
 
 
 def test_batches_of_systems():
-    """As of products; with as many right-hand sides as rows, or others, on either side."""
+    """Batches are read as of products; with as many right-hand sides as rows, or others, on either side."""
     shapes = ((6, 6, 6, 200), (6, 2, 6, 9), (6, 2, 5, 9))
     cases = list(bench_command.stacks(("d",), ("LLNN", "RUTU", "NN"), shapes))
     assert [(case.variant, *case.data().out.shape) for case in cases] == [

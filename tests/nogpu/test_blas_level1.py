@@ -57,7 +57,7 @@ def test_other_arrays_are_cast_and_copied():
 @pytest.mark.parametrize("order", "CF")
 @pytest.mark.parametrize("shape", [(2, 3), (2, 3, 2), (1, 3)])
 def test_arrays_of_several_dimensions_are_vectors_by_columns(shape, order):
-    """As SciPy takes them: those that lie so are written in place, and others are copied."""
+    """Arrays of that order are written in place, and others are copied, as SciPy does."""
     for call in (
         lambda module, x, y: module.dscal(2.0, x, n=2),
         lambda module, x, y: module.daxpy(x, y, n=3, incx=-1),

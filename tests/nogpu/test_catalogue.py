@@ -57,7 +57,7 @@ def test_no_call_launches_a_kernel_outside(on, name, count):
 
 @pytest.mark.parametrize("name", ["h200", "a100"])
 def test_kernels_of_eigenvalues_are_listed(on, name):
-    """Those of all ways to them, for some matrices and for many."""
+    """Kernels are those of all ways to them, for some matrices and for many."""
     on(name)
     listed = listed_for(name)
     for letter, n, batch, vectors in product("sz", (3, 50, 100, 700), (1, 300), (True, False)):

@@ -212,7 +212,7 @@ def test_others_are_no_vector(variant, n, alpha, batch):
 
 
 class Addresses(SimpleNamespace):
-    """As much of a CuPy array as is needed of one."""
+    """Attributes of a CuPy array, as far as they are needed."""
 
     def __init__(self, values):
         super().__init__(values=values, data=SimpleNamespace(ptr=values.ctypes.data))

@@ -317,7 +317,7 @@ def test_qr_is_orthogonal_whatever_the_matrix(letter, condition):
 @pytest.mark.parametrize(("rows", "cols"), [each for each in TALL if sum(each[0]) and sum(each[1])])
 @pytest.mark.parametrize("columns", [0, 3])
 def test_lstsq(letter, rows, cols, columns):
-    """Of full rank, of rank one, and with more columns than rows."""
+    """Matrices have full rank, rank one, and more columns than rows."""
     b = random(4, letter, sum(rows), max(columns, 1))
     b = b if columns else b[:, 0]
     for rank in (0, 1):
@@ -373,7 +373,7 @@ def test_singular_values(letter, shape, coerce):
 @pytest.mark.parametrize(("iterator", "steps"), [("power", 0), ("power", 2), ("QR", 1)])
 @pytest.mark.parametrize("compute", [False, True])
 def test_largest_singular_values(iterator, steps, compute):
-    """Of a matrix whose other ones are small; the same ones for the same seed."""
+    """The matrix's other values are small; the same seed gives the same ones."""
     q, p = (np.linalg.qr(matrix_of("random", "d", m, 20, seed=m))[0] for m in (60, 40))
     a = (q * 0.5 ** (2 * np.arange(20))) @ p.T
     options = {"n_power_iter": steps, "seed": 3, "compute": compute}

@@ -182,7 +182,7 @@ def test_complex_chunks_where_integers_are_declared():
 
 
 def test_a_chunk_that_is_only_passed_on_is_checked():
-    """Of c in a rank-k update the other triangle."""
+    """The other triangle of c in a rank-k update is such a chunk."""
     c = declaring("d", np.arange(36).reshape(6, 6), 3)
     got = ours.syrk(da.zeros((6, 2), chunks=3), beta=1, c=c).blocks[1, 0].compute()
     assert got.dtype == "d"

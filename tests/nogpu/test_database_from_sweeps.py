@@ -304,7 +304,7 @@ def test_times_of_long_products_stand_to_each_other_as_under_load(seconds, chang
 
 
 def test_a_device_gives_way_to_what_was_faster_on_another_and_not_timed_on_it(home):
-    """Of fused TRSMs, whose Configs are few at each point."""
+    """Fused TRSMs have few Configs at each point."""
     full = FUSED_TRSM["trsm_fused_simt"].parameters_of(candidates("gemm_simt", "s", "nn", H200).left[0])
     facts = "trsm_fused_simt", "s", "left_colmajor", "512x32", (512, 32)
 

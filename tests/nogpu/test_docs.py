@@ -124,7 +124,7 @@ def extension(name: str):
 
 
 def test_names_of_the_map_have_pages(linked_names):
-    """Of this library, SciPy and NumPy: `blas.?gemm` in a column is a function that exists."""
+    """Names are this library's, SciPy's and NumPy's: `blas.?gemm` in a column is a function that exists."""
     found, lost = set(), []
     for table in re.findall(r"((?:^\|.*\n)+)", (DOCS / "names.md").read_text(), re.MULTILINE):
         rows = [[cell.strip() for cell in re.split(r" \| ", row.strip("|"))] for row in table.splitlines()]

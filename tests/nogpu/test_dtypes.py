@@ -129,7 +129,7 @@ def test_stored_dtypes_of_any_library(name):
 
 
 def test_dtypes_of_one_hash_are_not_compared():
-    """Those of some libraries warn when they are, which an error would be made of."""
+    """Some libraries' dtypes warn when they are compared, which would become an error."""
     own = fake_libraries.Dtype("f8")
     assert hash(own) == hash(np.dtype("f8"))
     assert stored_dtype(np.dtype("f8")) is stored_dtype(own) is DTYPES["d"]

@@ -94,7 +94,7 @@ def test_the_largest_order_has_room(kernels, decide_by, monkeypatch, letter):
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("order", "CF")
 def test_some_vectors_take_less(kernels, letter, order):
-    """Those of a range; the others stay what they were, and products are smaller."""
+    """Vectors outside a range stay what they were, and products are smaller."""
     a = hermitian("random", letter, 2, 200)
     w, *_ = eigh(a, order=order)
     launched, first, end = len(kernels.launches), 30, 41

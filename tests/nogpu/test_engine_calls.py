@@ -420,7 +420,7 @@ def test_large_host_matrices_are_streamed(fake_cards, decide_by, monkeypatch):
     ("large", "limit", "is_streamed"), [(9599, 9599, True), (9599, 9600, False), (9600, 9599, False)]
 )
 def test_host_matrices_that_do_not_fit_are_streamed(fake_cards, monkeypatch, large, limit, is_streamed):
-    """Of 9600 bytes; how much a card has is asked where there are more than `large`."""
+    """Matrices have 9600 bytes; a card's memory is read where there are more than `large`."""
     driver, whole = fake_cards(), []
     monkeypatch.setattr(engine_call, "LARGE", large)
     monkeypatch.setattr("pyblasgpu.engine.run.memory_limit", lambda devices, requested: limit)

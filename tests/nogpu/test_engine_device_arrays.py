@@ -197,7 +197,7 @@ def test_lu_factors(cupy_on, decide_by, monkeypatch, order, shape, panels_from):
     ("shape", "devices"), [((27, 27), [0, 2]), ((27, 27), [1]), ((2, 9, 9), [0, 1]), ((27, 27), [0, 1])]
 )
 def test_factors_on_one_card(cupy_on, monkeypatch, shape, devices):
-    """Of arrays elsewhere than what is set around them, and of stacks."""
+    """Arrays are elsewhere than what is set around them, and are stacks."""
     driver, put = cupy_on
     whole = []
     monkeypatch.setattr(FactorCall, "run_on_arrays", lambda call, *_: whole.append(call.name) or [0])

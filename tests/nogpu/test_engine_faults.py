@@ -300,7 +300,7 @@ def test_progress_that_calls_by_tiles(fake_cards, small_tiles):
 
 
 def test_many_threads_on_two_cards(fake_cards, small_tiles):
-    """The same bits, however calls meet."""
+    """Results have the same bits, however calls meet."""
     driver = fake_cards(seed=4)
     a, b = (array[:24, :24] for array in operands())
     expected = pyblasgpu.gemm(a, b, devices=[0, 1])

@@ -119,7 +119,7 @@ def test_the_inner_dimension_is_cut_less_finely_on_several_cards():
 
 
 def test_dimensions_without_lines_are_cut_finely():
-    """Of double precision, while transfers bind."""
+    """Double precision is cut so while transfers bind."""
     lined = (True, False, True)
 
     def orders(routine, n, letter="d", limit=64 * GIB, cards=1):

@@ -208,7 +208,7 @@ def test_stacks_that_are_no_one_batch_are_computed_anew(repeats, overwrite):
 
 
 def test_a_flag_of_two_overwrites(repeats):
-    """As every integer but zero, though the repeated calls know of 0 and 1 alone."""
+    """SciPy takes every integer but zero so, though the repeated calls know of 0 and 1 alone."""
     for overwrite in (0, 1, 2, True):
         a = device(4, 4)
         expected, pivots, _ = scipys.dgetrf(a.host)

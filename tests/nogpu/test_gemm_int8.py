@@ -264,7 +264,7 @@ def stand_in_kernels(monkeypatch):
 @pytest.mark.parametrize(("letter", "uplo", "order"), ["dLF", "dUF", "zLC", "zUC"])
 @pytest.mark.usefixtures("stand_in_kernels")
 def test_factors_by_residues_that_are_kept(letter, uplo, order):
-    """Of graded matrices within the bound; each block is packed once, the other triangle left alone."""
+    """Graded matrices stay within the bound; each block is packed once, the other triangle left alone."""
     n, uplo, names = 700, Uplo.parse(uplo, "", ""), []
     a = graded(n, letter, 40)
     inside = np.tri(n, dtype=bool) if uplo is Uplo.LOWER else np.tri(n, dtype=bool).T

@@ -51,7 +51,7 @@ def element(x: np.ndarray, y: np.ndarray, sample: np.ndarray) -> tuple[bool, Fra
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([0, 1, 3, 10, 30]), st.sampled_from([1, 2, 8]))
 def test_what_passes_is_within_the_bound(seed, spread, every):
-    """Of rows with elements of like size, and of ever more unlike ones; by all digits, and by some."""
+    """Rows have elements of like size, and ever more unlike ones; all digits count, and some."""
     rng = np.random.default_rng(seed)
     k = int(rng.integers(60, 400))
     x, y = (
@@ -96,7 +96,7 @@ def sizes_of(re, im) -> np.ndarray:
 
 
 def exact_product(x: tuple, y: tuple) -> tuple[Fraction, Fraction]:
-    """Of rows whose parts are given."""
+    """Return the product of rows whose parts are given."""
     (a, b), (c, d) = ([[Fraction(v) for v in part] for part in row] for row in (x, y))
     terms = list(zip(a, b, c, d, strict=True))
     return sum(p * r - q * s for p, q, r, s in terms), sum(p * s + q * r for p, q, r, s in terms)

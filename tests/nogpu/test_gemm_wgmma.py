@@ -29,7 +29,7 @@ CC = (9, 0)
     ("k", "blk_k"), [(256, 64), (1000, 64), (16384, 256), (128, 32), (1 << 22, 256), (200, 32), (2000, 128)]
 )
 def test_the_errors_of_the_least_element_are_within_the_bound(k, blk_k):
-    """Those that docs/design/gemm_wgmma.md adds up, in units of u."""
+    """Errors are those that docs/design/gemm_wgmma.md adds up, in units of u."""
     v, steps, blocks = 2.0**-14 / least_element(k, blk_k), blk_k // 16, -(-k // blk_k)
     assert 1 <= v <= 16
     hi = 2 * (17 * v**2 + 1) * steps
@@ -93,7 +93,7 @@ def test_an_operand_that_is_both_factors_is_packed_once():
 @pytest.mark.usefixtures("forgets")
 @pytest.mark.parametrize("batch", [1, 2, 5])
 def test_the_images_of_a_batch_follow_each_other(batch):
-    """Those of A, a unit each, and then those of B, with room for all."""
+    """Images of A have a unit each, and then those of B, with room for all."""
     m, n, k = 1100, 1300, 2000
     meant = stand_in(known("h200"))
     launches = launches_of("gemm", DTYPES["s"], m, n, k, meant.ordinal, batch, "tensor")

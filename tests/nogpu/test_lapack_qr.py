@@ -177,7 +177,7 @@ def test_functions_by_arrays(stem, dtype):
 @pytest.mark.parametrize("trans", "NC")
 @pytest.mark.parametrize("columns", [0, 1, 3])
 def test_least_squares(letter, shape, trans, columns):
-    """Of one right-hand side, as a vector, and of several."""
+    """Right-hand sides are one, as a vector, and several."""
     a, longest = matrix_of("random", letter, *shape), max(shape)
     b = matrix_of("random", letter, longest, max(columns, 1), seed=7)
     b = b if columns else b[:, 0]

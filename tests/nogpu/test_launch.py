@@ -207,7 +207,7 @@ def test_no_pdl_where_card_or_driver_lacks_it(driver, monkeypatch, cc, version):
 
 
 def test_a_launch_within_a_launch_has_its_own_memory(kernel, driver, monkeypatch):
-    """As of two threads: the second begins before the driver has read the arguments of the first."""
+    """The second launch begins before the driver has read the arguments of the first, as of two threads."""
     outer = kernel.driver_launch
 
     def late(*args):

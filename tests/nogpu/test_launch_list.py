@@ -50,7 +50,7 @@ def recordings(monkeypatch):
 
 
 def matrices(dtype, *shapes, order="F"):
-    """Of integers, beginning with a sector of memory."""
+    """Return matrices of integers, which begin with a sector of memory."""
     rng = np.random.default_rng(3)
     drawn = []
     for shape in shapes:
@@ -334,7 +334,7 @@ def test_nothing_is_launched_for_nothing(kernels):
 
 
 def test_how_far_columns_are_aligned():
-    """Of what is transposed its rows; what is copied is so for the widest loads, and begins with sectors."""
+    """Rows of transposed matrices count; copies are for the widest loads, and begin with sectors."""
     size = S.itemsize
 
     def lines(pointer, apart, batch_stride=0):

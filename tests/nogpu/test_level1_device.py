@@ -84,7 +84,7 @@ def test_scipys_names_write_where_scipy_does():
 
 @pytest.mark.parametrize("made", [InterfaceArray, ImmutableArray])
 def test_libraries_whose_new_arrays_are_no_outputs_get_copies(made, immutable):
-    """Of those that import nothing new arrays are CuPy's."""
+    """Functions that import nothing get arrays of CuPy."""
     x, y = made(X), made(Y.repeat(2)[::2])
     kind = ImmutableArray if made is ImmutableArray else fake_device.Array
     for results, expected in (
@@ -174,7 +174,7 @@ def test_known_pairs_are_not_checked_again(monkeypatch):
 
 
 def test_known_calls_by_scipys_names(monkeypatch):
-    """Those that wrote all of a vector in place; others are looked at."""
+    """Known calls wrote all of a vector in place; others are examined."""
     x, y = fake_device.Array(X.copy()), fake_device.Array(Y.copy())
     blas.daxpy(x, y, a=3)
     blas.dcopy(x, y)

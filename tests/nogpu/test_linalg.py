@@ -159,7 +159,7 @@ def test_solve_triangular_promotes(one, two):
 
 
 def test_overwrite_b():
-    """Of right-hand sides by columns, as SciPy does."""
+    """Right-hand sides are by columns, as SciPy has them."""
     a, b = 2 * np.eye(2), np.ones((2, 3), order="F")
     assert np.shares_memory(solve_triangular(a, b, overwrite_b=True), b) and (b == 0.5).all()
     read_only = np.ones((2, 3), order="F")

@@ -81,7 +81,7 @@ def test_norms(letter, n):
 @pytest.mark.parametrize("dtype", "fdFD")
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_warnings_are_scipys(dtype, structure):
-    """Of ill-conditioned matrices and of no others."""
+    """Ill-conditioned matrices warn, and no others."""
     eps = np.finfo(dtype).eps
     for smallest, warns in ((eps / 100, True), (eps * 1000, False)):
         n, a = 6, definite(dtype if structure != "sym" else dtype.lower(), 6, smallest).astype(dtype)

@@ -106,7 +106,7 @@ DIAGONALS = [
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("diagonal", DIAGONALS, ids=str)
 def test_what_is_not_finite(diagonal, dtype):
-    """As NumPy has it: a zero pivot makes the determinant zero, whatever else is there."""
+    """A zero pivot makes the determinant zero, whatever else is there, as NumPy has it."""
     a = np.diag(np.array(diagonal, dtype))
     with np.errstate(all="ignore"):
         expected = np.linalg.slogdet(a)
@@ -124,7 +124,7 @@ def test_what_is_not_finite(diagonal, dtype):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_diagonals_and_interchanges(dtype):
-    """As a factorization leaves them, up to the ends of the range."""
+    """Diagonals are those of a factorization, up to the ends of the range."""
     diagonals = np.array([[x, y, 1] for x, y in product(values(dtype), values(dtype)[::2])], dtype)
     moved = np.array([[True, False, True], [False, True, False]])[np.arange(len(diagonals)) % 2]
     with np.errstate(all="ignore"):

@@ -386,7 +386,7 @@ def test_pivots_of_tall_matrices_on_a_device(fake, monkeypatch, letter, shape):
 @pytest.mark.parametrize("rank", [0, 1, 2, 9])
 @pytest.mark.parametrize("columns", [0, 2])
 def test_least_squares_of_any_rank_on_a_device(fake, letter, shape, rank, columns):
-    """Of stacks with other ranks too; zero is what SciPy's takes for zero."""
+    """Stacks have matrices of other ranks too; zero is what SciPy's takes for zero."""
     a, put = matrix_of("random", letter, *shape), fake_device.Array
     b = matrix_of("random", letter, shape[-2], max(columns, 1), seed=6)
     b = b if columns else b[:, 0]

@@ -36,14 +36,14 @@ def messages(caplog):
 
 
 def general(n: int, condition: float = 10.0, seed: int = 0) -> np.ndarray:
-    """Of a condition number, in the 2-norm."""
+    """Return a matrix with a condition number, in the 2-norm."""
     rng = np.random.default_rng(seed)
     left, right = (np.linalg.qr(rng.standard_normal((n, n)))[0] for _ in range(2))
     return left * np.geomspace(1, 1 / condition, n) @ right
 
 
 def nearly_singular(n: int, condition: float = 1e10, seed: int = 0) -> np.ndarray:
-    """Of a condition number, which three directions make."""
+    """Return a matrix with a condition number, which three directions make."""
     rng = np.random.default_rng(seed)
     left, right = (np.linalg.qr(rng.standard_normal((n, n)))[0] for _ in range(2))
     return left * np.where(np.arange(n) < n - 3, 1, 1 / condition) @ right
@@ -64,7 +64,7 @@ def excess(a: np.ndarray, x: np.ndarray, b: np.ndarray) -> float:
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_solutions_are_scipys(data):
-    """Of any shape, order and structure; what is not read is NaN, and nothing is written."""
+    """Matrices have any shape, order and structure; what is not read is NaN, and nothing is written."""
     n, batch = data.draw(st.integers(2, 12)), data.draw(st.sampled_from([(), (2,), (2, 3)]))
     structure = data.draw(st.sampled_from(["gen", "sym", "pos"]))
     lower = data.draw(st.booleans())

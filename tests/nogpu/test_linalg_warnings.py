@@ -269,7 +269,7 @@ def routine_name(routine: str, letter: str) -> str:
 )
 @pytest.mark.parametrize("routine", [*BLAS, *LAPACK])
 def test_routines_warn_of_casts_alone(routine, letter, dtype):
-    """As SciPy's do: of what single precision does not hold."""
+    """Casts to single precision warn of what it does not hold, as SciPy's do."""
     ours, theirs = (blas, scipy.linalg.blas) if routine in BLAS else (lapack, scipy.linalg.lapack)
     call = (BLAS | LAPACK)[routine]
     functions = [getattr(module, routine_name(routine, letter)) for module in (ours, theirs)]

@@ -99,7 +99,7 @@ def test_small_matrices_are_one_launch(kernels, letter, m, n):
 @pytest.mark.parametrize("trans", Trans)
 @pytest.mark.parametrize("n, r, batch", [(1, 1, 3), (7, 5, 70), (32, 16, 2), (32, 17, 2), (20, 1, 1)])
 def test_solutions_of_small_matrices(kernels, trans, n, r, batch):
-    """Of few right-hand sides one launch; they are shared among groups of lanes where there are few."""
+    """Few right-hand sides take one launch; groups of lanes share them where there are few."""
     a, b = uniform("z", batch, n, n) + 4 * np.eye(n), uniform("z", batch, n, r)
     factors = [scipys.zgetrf(each) for each in a]
     integers = np.empty((batch, n, 1), complex)
@@ -113,7 +113,7 @@ def test_solutions_of_small_matrices(kernels, trans, n, r, batch):
 
 @pytest.mark.parametrize("letter", DTYPES)
 def test_what_is_not_solved_stays(kernels, letter):
-    """Of a batch, and of right-hand sides in any order."""
+    """Systems are a batch, with right-hand sides in any order."""
     dtype = DTYPES[letter].name
     a = (uniform(letter, 3, 40, 40) + 4 * np.eye(40)).astype(dtype)
     b = uniform(letter, 3, 40, 7)
@@ -282,7 +282,7 @@ def test_a_triangle_is_copied_and_factored_in_few_launches(kernels, uplo):
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("uplo", Uplo)
 def test_diagonal_blocks_are_inverted_by_one_launch(kernels, uplo, batch):
-    """Those of all triangles of a stack, of which the last block has fewer rows; a singular one stays."""
+    """Blocks are of all triangles of a stack, of which the last has fewer rows; a singular one stays."""
     a = np.tril(uniform("d", batch, 200, 200)) / 200 + 2 * np.eye(200)
     a = a if uplo is Uplo.LOWER else a.swapaxes(1, 2).copy()
     expected = np.linalg.inv(a)

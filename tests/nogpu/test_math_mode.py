@@ -28,7 +28,7 @@ def on_the_cpu(monkeypatch):
 
 @pytest.mark.parametrize("routine", (*ROUTINES, *LAPACK))
 def test_large_products_are_of_tensor_cores(routine):
-    """As `explain` tells, of the method and of the mode; not without them, nor of float64 in the mode."""
+    """`explain` says so by the method and by the mode; not without them, nor of float64 in the mode."""
 
     def kernels(dtype, **options):
         return {name for name, _, _ in explain(routine, dtype, 16384, device="h200", **options)}

@@ -110,7 +110,7 @@ def test_the_defaults_serve_whatever_vectors_fit(letter):
 @pytest.mark.parametrize("by_rows", [False, True])
 @pytest.mark.parametrize("letter", DTYPES)
 def test_pieces_are_parts_of_k_tiles(letter, by_rows, depth):
-    """Those of a k-tile are all of its k, once."""
+    """Pieces of a k-tile are all of its k, once."""
     tile = ThreadTile(Pack(letter, BLK_K=depth), by_rows)
     tiles = np.arange(depth // tile.config.depth)
     assert sorted(ks(tile, tiles).ravel()) == list(range(depth))

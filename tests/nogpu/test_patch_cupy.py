@@ -112,7 +112,7 @@ def _product(*factors):
 @pytest.mark.parametrize("dtype", "fdFD")
 @pytest.mark.parametrize("name", SPECTRA)
 def test_spectra_of_stacks_are_cupys(cupy, name, dtype):
-    """Those of few matrices, and of larger ones, stay."""
+    """Calls of few matrices, and of larger ones, stay CuPy's."""
     operands = arrays(cupy, dtype, 2, 4)
     expected = SPECTRA[name](cupy, *operands)
     with taken() as patch:

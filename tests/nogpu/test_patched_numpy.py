@@ -105,7 +105,7 @@ def test_errors_are_numpys(name, arguments, monkeypatch):
 )
 @pytest.mark.parametrize("name", ["solve", "inv", "det", "slogdet"])
 def test_numpys_functions_warn_as_numpys(name, a):
-    """Of no condition, but of what overflows or is no number."""
+    """Warnings are of overflow and of what is no number, not of a condition."""
     arguments = (a, np.ones(2)) if name == "solve" else (a,)
 
     def texts(function):

@@ -202,7 +202,7 @@ def test_a_file_replaces_the_parameters_of_a_fixed_family(files):
     ],
 )
 def test_explain_names_what_decided(call, options, expected):
-    """The same rows again, though the launch list is kept."""
+    """A second call gives the same rows, though the launch list is kept."""
     rows = [row for row in explain(*call, device="h200", **options) if row[0] == "policy"]
     names = {value.partition(":")[0]: origin for _, value, origin in rows}
     assert expected <= set(names) and set(names.values()) == {f"packaged for {H200.name}"}

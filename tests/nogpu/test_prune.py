@@ -100,7 +100,7 @@ def test_an_unknown_effort_is_refused():
 
 
 def test_which_copies_may_pass_through_the_l1_cache():
-    """Those of 16 bytes, which alone can pass by it."""
+    """Copies of 16 bytes alone can pass by it."""
     for letter in "sd":
         left = candidates(families_of("gemm", letter)[-1], letter, "nn", H200).left
         config = next(

@@ -269,7 +269,7 @@ def test_levels_work_on_panels_of_columns(monkeypatch, side, uplo, order):
 @pytest.mark.parametrize("order, batch", [("CF", 1), ("FC", 1), ("CC", 3)])
 @pytest.mark.parametrize("side, uplo", list(product(Side, Uplo)))
 def test_levels_into_another_matrix_copy_nothing(monkeypatch, side, uplo, order, batch):
-    """Of whatever order, where B and the result have the one or the other order in memory."""
+    """Triangles have any order, and B and the result either order in memory."""
     kernels, dtype = fake_kernels.install(monkeypatch), DTYPES["z"]
     monkeypatch.setattr(trmm_by_levels, "LARGEST", 32)
     shape, rng = (70, 15) if side is Side.LEFT else (15, 70), np.random.default_rng(7)

@@ -175,7 +175,7 @@ def test_a_new_result_has_nothing_to_scale(arrays):
 
 
 def test_a_method_is_part_of_the_call(fake):
-    """Of what is kept, too; host arrays that the CPU serves are multiplied as without."""
+    """A call that is kept has its method, too; host arrays that the CPU serves are multiplied as without."""
     a, b = (fake_device.Array(np.array([[1 + 2j, 3], [4j, 5 - 1j]]) + i) for i in range(2))
     out = fake_device.Array(np.zeros((2, 2), complex))
     for method in ("3m", None, "3m", None):

@@ -57,7 +57,7 @@ def test_a_parameter_that_came_later_has_its_default():
 
 
 def test_records_of_a_parameter_that_is_gone_count_where_it_was_off(home):
-    """As those of the time when `gemm_mma` had `turned`; where it was on, they are left out."""
+    """Records are of the time when `gemm_mma` had `turned`; where it was on, they are left out."""
     parameters = FAMILIES["gemm_mma"].parameters_of(candidates("gemm_mma", "d", "nn", H200).left[0])
     facts = {"arch": "sm_90", "dtype": "d", "layout": "nn", "size": "large", "seconds": 1.0}
     now = Record("NVIDIA H200", stem="gemm_mma", extents=(1, 1, 1), parameters=parameters, **facts)

@@ -54,7 +54,7 @@ def test_a_cpu_function_takes_the_arguments_and_flags_of_its_row(row):
 
 @pytest.mark.parametrize(("module", "groups"), [(blas, ["level1", "level2", "level3"]), (lapack, ["lapack"])])
 def test_names_are_those_of_the_modules(module, groups):
-    """Those of the row, whose matrices are arguments, and SciPy's too."""
+    """Names are those of the row, whose matrices are arguments, and SciPy's too."""
     theirs = getattr(scipy.linalg, module.__name__.rpartition(".")[2])
     for name, (row, dtype) in typed_names(*groups).items():
         function = getattr(module, name)

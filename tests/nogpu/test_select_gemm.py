@@ -34,7 +34,7 @@ pytestmark = pytest.mark.usefixtures("levels")
 
 
 def test_without_tuned_values_asynchronous_copies_serve(levels, monkeypatch):
-    """Of operands of any alignment, by one kernel; others where there are no such Configs."""
+    """One kernel serves operands of any alignment; others do where there are no such Configs."""
     space = candidates("gemm_simt", "d", "nn", H200, "quick").left
     several = next(c for c in space if c.stages > 1 and has_register_slack(c, H200))
     one = replace(several, stages=1, prefetch=False, through_l1=False)
@@ -195,7 +195,7 @@ def test_a_tile_of_a_batch_holds_one_matrix(levels):
 
 
 def test_leaves_of_a_batch_read_a_triangle_each():
-    """As many blocks as single triangles of all their columns would have, and each matrix for itself."""
+    """Blocks are as many as single triangles of all their columns would have, and each matrix for itself."""
     leaf = select("trsm", S, "", (64, 64, 400), H200).config
     once, thousand = (cycles(leaf.STEM, leaf, (64, 64, count), H200) for count in (1, 1000))
     assert once == cycles(leaf.STEM, leaf, (64, 64), H200)

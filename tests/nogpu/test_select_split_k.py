@@ -103,7 +103,7 @@ def test_the_workspace_has_a_limit():
 
 
 def test_what_splits_leave_over_costs_a_launch(levels):
-    """Of nearly equal products, the one that is cut evenly should be faster."""
+    """The one of nearly equal products that is cut evenly should be faster."""
     config = select("gemm_simt", S, "nn", LONG, H200).config
     even, odd = (next(split_times(config, 6e-10, (64, 64, k), H200, 32)).seconds for k in (65536, 65535))
     assert 2e-6 < odd - even < 1e-5

@@ -106,7 +106,7 @@ def test_a_decorator_holds_in_calls_alone(setting):
 
     @begin(*arguments)
     def value_in_it(*, plus=0):
-        """Of the function."""
+        """Return the function's value."""
         return value(), plus
 
     assert value() == before and value_in_it.__doc__ == "Of the function."

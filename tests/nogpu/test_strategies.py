@@ -76,7 +76,7 @@ def test_a_strategy_survives_failures_and_an_empty_answer(strategy):
 
 
 def test_variants_of_the_fastest_come_last():
-    """Of those that have one, those alone that were not asked for."""
+    """Variants are tried where a parameter has some, without those that were timed."""
     recording, batches = made_up(10), []
     ask = [
         [Measurement(c, *PROBLEMS[0]) for c in (3, 7, 5)],
@@ -175,7 +175,7 @@ def test_the_score_ranks_what_was_measured(recorded, stem, spread):
     ("name", "mean", "worst"), [("score-first", 0.013, 0.04), ("three-step", 0.023, 0.105)]
 )
 def test_a_tenth_of_an_exhaustive_search_finds_what_it_found(exhaustive, name, mean, worst, dtype):
-    """Of all 8 problems on average; the worst problem is further behind."""
+    """Means are over all 8 problems; the worst problem is further behind."""
     recording = exhaustive["gemm_simt", dtype, "nn"]
     assert len(recording.search.candidates) > 200
     outcome = replay(recording, ALL_STRATEGIES[name])
@@ -222,7 +222,7 @@ def test_what_another_family_does_better_is_not_tried():
     ("name", "worst", "share"), [("score-first", 0.07, 0.9), ("three-step", 0.22, 0.8), ("line", 0.08, 0.8)]
 )
 def test_strategies_on_short_lists(recorded, name, worst, share):
-    """Of the quick space's 10 to 72 candidates a search a tenth is no search."""
+    """A tenth of the quick space's 10 to 72 candidates is no search."""
     outcomes = [replay(r, ALL_STRATEGIES[name]) for r in recorded.values() if len(r.search.candidates) < 100]
     assert max(outcome.worst for outcome in outcomes) <= worst
     assert sum(o.used for o in outcomes) / sum(o.total for o in outcomes) <= share

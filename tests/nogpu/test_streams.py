@@ -99,7 +99,7 @@ def test_default_streams_are_those_of_the_arrays_device(driver, stream):
 
 @pytest.mark.parametrize("attribute", ["device_index", "device_id"])
 def test_an_object_for_the_default_stream_knows_its_device(driver, attribute):
-    """As `torch.cuda.current_stream()` on the arrays' device and on another; CuPy's is of no device (-1)."""
+    """The stream is `torch.cuda.current_stream()` of this or another device; CuPy's has no device (-1)."""
     a, b, out = square(), square(), square()
     for _ in range(2):
         for device in (1, -1):

@@ -127,7 +127,7 @@ def test_one_launch_and_no_workspace(kernels):
 
 
 def test_the_recursion_may_end_in_launches(kernels):
-    """Those of the last rows have fewer."""
+    """Triangles of the last rows have fewer."""
     with override("trsm_algorithm", "trsm_fused_512"):
         assert len(list_of("d", 2048, 2048).entries) == 7 and len(list_of("d", 1600, 2048).entries) == 7
         assert len(list_of("d", 512, 2048).entries) == len(list_of("d", 300, 2048).entries) == 1

@@ -52,7 +52,7 @@ def chosen(letter, order, others, triangle=Triangle.LOWER_LEFT, layout="nn"):
 
 
 def likeliest(letter, count, extents=EXTENTS, layout="left_colmajor"):
-    """Of different tiles."""
+    """Return the likeliest Configs of different tiles."""
     return dispatch_trsm_fused.likeliest(DTYPES[letter], layout, *extents, H200, count)[:count]
 
 
@@ -192,7 +192,7 @@ def test_a_tuned_for_more_blocks_serves(letter):
 
 
 def test_what_has_too_few_registers_for_its_blocks_solves_for_one():
-    """As the Config of a product may have."""
+    """The Config of a product may be such a one."""
     (config,) = likeliest("d", 1)
     with override(config.STEM, replace(config, min_blocks=2)):
         assert chosen("d", *EXTENTS).config == config
@@ -201,7 +201,7 @@ def test_what_has_too_few_registers_for_its_blocks_solves_for_one():
 @pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
 @pytest.mark.parametrize("triangle", Triangle)
 def test_in_s_tiles_have_variants_with_deeper_k_tiles(triangle, layout):
-    """Of the same tile and threads, one diagonal k-tile where there were two; of other dtypes none."""
+    """Variants have the same tile and threads, and one diagonal k-tile, not two; other dtypes have none."""
     candidates = trsm_fused_candidates.candidates(DTYPES["s"], layout, triangle, H200)
     deep = [config for config in candidates if config.BLK_K == trsm_fused_candidates.DEEP]
     assert deep and all(candidates[config] > 1 for config in deep)
@@ -340,7 +340,7 @@ def test_the_algorithm_is_as_fast_as_with_its_fastest_config(runner):
 
 
 def test_records_of_former_versions_are_of_a_family_now(runner):
-    """Of which they had parameters beside a switch; and those of the switch alone are of an algorithm."""
+    """Families had parameters and a switch; records of the switch alone are of an algorithm."""
     (config,) = likeliest("s", 1)
     parameters = FAMILIES[config.STEM].parameters_of(config)
     facts = H200.name, H200.arch, "trsm", "s"

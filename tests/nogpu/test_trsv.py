@@ -98,7 +98,7 @@ def test_explain_names_it(kernels):
 
 
 def test_what_serves_without_an_override():
-    """Of doubles a thread has twice as many columns."""
+    """A thread has twice as many columns of doubles."""
     chosen = {letter: select("trsv", DTYPES[letter], "", (1000, 1), known("h200")) for letter in DTYPES}
     assert {letter: choice.config.DIM_K for letter, choice in chosen.items()} == {
         "s": 16,

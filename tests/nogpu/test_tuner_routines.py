@@ -25,7 +25,7 @@ def test_the_best_leaf_wins(stage):
 
 
 def fastest(document) -> dict[str, str]:
-    """Of TRSM in d, by point."""
+    """Return the fastest algorithm of TRSM in d, by point."""
     return {at: max(rates, key=rates.__getitem__) for (_, at), rates in document.trsm_rates.items()}
 
 

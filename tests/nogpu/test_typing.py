@@ -64,7 +64,7 @@ def test_stubs_are_what_the_tool_writes(module):
 
 @pytest.mark.parametrize("module", make_stubs.MODULES)
 def test_stubs_leave_no_parameter_open(module):
-    """Of parameters of any type there are the values of `override`, dtypes, pivots and outputs in tuples."""
+    """Parameters of any type are the values of `override`, dtypes, pivots and outputs in tuples."""
     text = (make_stubs.PACKAGE / f"{module}.pyi").read_text()
     parameters = set(re.findall(r"(\w+): (?:Any|str \| None)\b", text))
     assert parameters <= {"dtype", "ilp64", "ipiv", "out", "piv", "value"}

@@ -140,5 +140,5 @@ def combine(of_a, of_b, products: Products, c, alpha=1.0, beta=0.0, kernels=comb
 
 
 def residues_of(values: np.ndarray, moduli: int) -> np.ndarray:
-    """Those of exact integers, by modulus."""
+    """Residues of exact integers, by modulus."""
     return np.stack([values % p for p in MODULI[:moduli]])

@@ -143,7 +143,7 @@ def trsm_mma(letter="d", n=21, r=11, stem="trsm_mma", first_pass_only=False, **o
 
 @one_each
 def trsm_fma(letter="d", **options) -> Check:
-    """The same, by a `trsm_fma`."""
+    """Return the check of a `trsm_fma`."""
     return trsm_mma(letter, stem="trsm_fma", **options)
 
 
@@ -268,7 +268,7 @@ def trmm_fused(letter="s", triangle=Triangle.LOWER_LEFT, seeds=2, **options) -> 
 
 @one_each
 def trmm_non_finite(letter="s", triangle=Triangle.LOWER_LEFT) -> Check:
-    """The same with one number that is not finite."""
+    """Return the check with one number that is not finite."""
 
     def run(module):
         sys.modules[f"{kernels.__name__}.gemm.trmm_fused"].SPAN = 1
@@ -301,7 +301,7 @@ def trsm_fused(letter="s", triangle=Triangle.LOWER_LEFT, seeds=2, first_pass_onl
 
 @one_each
 def trsm_by_warps(letter="s", triangle=Triangle.LOWER_LEFT, **options) -> Check:
-    """The same by threads that share a right-hand side."""
+    """Return the check by threads that share a right-hand side."""
     return trsm_fused(letter, triangle, **options, **test_trsm_fused.shared(triangle))
 
 

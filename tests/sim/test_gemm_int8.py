@@ -238,7 +238,7 @@ def digits_of(a, b, moduli=14, sample=1):
 
 
 def check_flags(kernels=product) -> None:
-    """Of warps whose elements integers might not serve: a row of another range, one that is not finite, all
+    """Check warps that integers might not serve: a row of another range, one that is not finite, all
     where integers are short.
     """
     a, b = normal(80, 60), normal(40, 60, seed=2)
@@ -374,7 +374,7 @@ def fresh(monkeypatch):
 
 
 def families() -> list[str]:
-    """Of what the last call has launched."""
+    """Families that the last call has launched."""
     (launches,) = launch_list.cache.values()
     return [entry.source.name for entry in launches.entries]
 

@@ -49,7 +49,7 @@ def small_kernels():
 
 
 def families() -> set[str]:
-    """Of what the last call has launched."""
+    """Families that the last call has launched."""
     (launches,) = launch_list.cache.values()
     return {entry.source.name for entry in launches.entries}
 
@@ -93,7 +93,7 @@ def complexes(*shape: int, seed: int = 1) -> np.ndarray:
     ],
 )
 def test_complex_products(trans_a, trans_b, order, alpha, beta):
-    """As one real product; a tile with Inf, or with what pairs cannot hold, by complex FMAs."""
+    """They are one real product; a tile with Inf, or with what pairs cannot hold, goes by complex FMAs."""
     m, n, k = 35, 18, 70
     a, b, before = complexes(m, k), complexes(k, n, seed=2), complexes(m, n, seed=3)
     a[34, 3] *= np.float32(2.0**-40)

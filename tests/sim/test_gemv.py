@@ -96,7 +96,7 @@ def stepped(x: np.ndarray, inc: int) -> np.ndarray:
 
 @pytest.mark.parametrize("form, dim_r, thr_o", [("n", 128, 4), ("t", 512, 2)])
 def test_blocks_of_sixteen_warps(form, dim_r, thr_o):
-    """As they serve where nothing is tuned."""
+    """Such blocks serve where nothing is tuned."""
     shape = {"WARPS": 16, "DIM_R": dim_r, "THR_O": thr_o, "THR_R": 4}
     check("d", form, 20, 1100, slices=2, x_vectors=form == "t", **shape)
     check("d", form, 40, 40, gemv.AFTER, options.UNIT, batch=2, **shape)

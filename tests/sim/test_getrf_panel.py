@@ -187,7 +187,7 @@ def test_a_panel_further_down_counts_from_the_first_row():
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("blocks", [1, 2])
 def test_ties_go_to_the_uppermost_row(letter, blocks, search):
-    """As many as there are where elements are 1, -1, i and the like: rows that are moved down count there."""
+    """Ties are many where elements are 1, -1, i and the like: rows that are moved down count there."""
     rng = np.random.default_rng(1)
     units = [1, -1, 1j, -1j] if letter in "cz" else [1, -1]
     for _ in range(4):

@@ -263,7 +263,7 @@ def test_rules_of_small_triangles(changes, rule):
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("order", [8, 16, 32])
 def test_a_triangle_by_rows_meets_few_conflicts(letter, order):
-    """Of a row that comes in at once at most four elements meet in a bank."""
+    """At most four elements of a row that is read at once meet in a bank."""
     config = TrsmSmall(letter, ORDER=order)
     words = config.dtype_facts.itemsize // 4
     banks = [(j * config.ld * words + word) % 32 for j in range(order) for word in range(words)]

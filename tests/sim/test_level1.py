@@ -65,7 +65,7 @@ def operand(array: np.ndarray, increment: int, dtype, conj: bool = False) -> Ope
 
 @pytest.mark.parametrize("operation", ["axpy", "scal", "dot"])
 def test_conjugated_vectors(operation):
-    """As PyTorch's lazily conjugated tensors are."""
+    """PyTorch's lazily conjugated tensors are such vectors."""
     dtype, rng = DTYPES["c"], np.random.default_rng(2)
     x, y = (integers(rng, (50,), dtype) for _ in range(2))
     out = np.zeros(50 if operation != "dot" else 1, dtype.name)

@@ -96,7 +96,7 @@ def test_alignments(letter, shift):
 
 
 def test_a_real_factor_keeps_infinities_apart():
-    """As CSSCAL has it: (2 + 0i) times (Inf + i) has no NaN."""
+    """CSSCAL has it so: (2 + 0i) times (Inf + i) has no NaN."""
     x = np.array([complex(np.inf, 1)], np.complex64)
     config = level1_map.Map(dtype="c", DIM=32)
     run(level1_map.source(config, "scal"), 1, (x, x, x), (1, 0, 1, 1, 1, 0, 0, 0), (2, 0))

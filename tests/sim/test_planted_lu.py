@@ -58,7 +58,7 @@ def only_row_of_a_block(module) -> None:
 
 
 def only_row_of_a_block_by_rows(module) -> None:
-    """As `only_row_of_a_block`, of two warps or of two blocks."""
+    """Plant `only_row_of_a_block`, of two warps or of two blocks."""
     for m, rows in ((33, 64), (65, 64)):
         a = test_getrf_panel.random("d", m, 4)
         a[-1, 0], a[:, 1] = 5, a[:, 1] / 100

@@ -267,7 +267,7 @@ def test_a_grid_is_of_whole_clusters():
 
 
 def test_sums_are_cut_to_24_bits():
-    """As the tensor core does: what is 2^-24 of the largest addend is lost, and no sum is rounded up."""
+    """The tensor core does so: what is 2^-24 of the largest addend is lost, and no sum is rounded up."""
     before = np.array([[1, 1, -1]], np.float32)
     left = np.zeros((1, 16))
     left[0, :2] = 1

@@ -38,7 +38,7 @@ def check(routine: str, letter: str, *arguments, **flags) -> None:
 @pytest.mark.parametrize("lower", [0, 1])
 @pytest.mark.parametrize("letter, n", [("d", 6), ("z", 40)])
 def test_triangles(letter, n, lower):
-    """Of one leaf, and of several."""
+    """Triangles are one leaf, and several."""
     a = singular(letter, n)
     check("trtri", letter, a, lower=lower)
     check("trtrs", letter, a, random(letter, n, 3), lower=lower)

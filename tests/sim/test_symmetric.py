@@ -35,7 +35,7 @@ STOPS = (8, 16, 256)
 
 @contextmanager
 def small_blocks(letter: str, stop: int = 8, stages: int = 2, algorithm: str | None = None):
-    """As `small_kernels`, with diagonal blocks of order `stop`; SYR2K by `algorithm`."""
+    """Replace what `small_kernels` does, with diagonal blocks of order `stop`; SYR2K by `algorithm`."""
     with small_kernels(letter, stages=stages), override("symm", stop), override("syr2k_algorithm", algorithm):
         yield
 

@@ -91,7 +91,7 @@ def test_complex_beta(letter, region):
 
 @pytest.mark.parametrize("letter, region", REGIONS)
 def test_nan_and_infinity_stay_where_they_are(letter, region):
-    """Those of W reach their own place or that of their mirror image, those of C their own."""
+    """Values of W reach their own place or that of their mirror image, those of C their own."""
     w, c = (np.ones((1, 20, 20), DTYPES[letter].name) for _ in "wc")
     inside = c[0].T if region.is_upper else c[0]  # as if it were the lower triangle
     w[0, 12, 5] = w[0, 3, 17] = inside[15, 2] = NAN

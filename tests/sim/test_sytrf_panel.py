@@ -113,7 +113,7 @@ def test_batches(way):
 
 
 def check_ties(uplo="L", way=WAYS["panel"]) -> None:
-    """Of equal elements the first one of the matrix is taken."""
+    """The first one in the matrix of equal elements is taken."""
     a = 1 - np.eye(19)[None]
     start, piv, info = a.copy(), np.zeros((1, 19), np.int32), np.zeros(1, np.int32)
     way.factor(a, piv, info, uplo, False)

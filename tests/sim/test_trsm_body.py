@@ -201,7 +201,7 @@ def test_a_zero_on_the_diagonal_is_not_finite(stem, letter):
 
 @of_each_dtype
 def test_a_diagonal_matrix_divides(stem, letter):
-    """As good as divisions: an ulp."""
+    """Results are as good as divisions: an ulp."""
     rng, dtype = np.random.default_rng(2), DTYPES[letter]
     d, b = (rng.uniform(*bounds).astype(dtype.real) for bounds in ((1, 10, 17), (-1, 1, (17, 4))))
     x = solve(stem, np.diag(d).astype(dtype.name), b.astype(dtype.name))

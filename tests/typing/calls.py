@@ -73,7 +73,7 @@ def products(a: ArrayT, b: ArrayT) -> ArrayT:
 
 
 def lists(a: Matrix) -> None:
-    """Of sequences the results are NumPy's; some functions take numbers as well."""
+    """Results of sequences are NumPy's; some functions take numbers as well."""
     assert_type(pb.gemm([[1.0]], [[2.0]]), NDArray[Any])
     assert_type(pb.trsm(a, [[2.0]], blocking=False), Handle[NDArray[Any]])
     assert_type(pb.axpy([1.0], (2.0,)), NDArray[Any])
