@@ -308,6 +308,9 @@ class Policy:
     potrf_lookahead_max_order: ByDtype = _value(
         "order", "from which on it does not", _order, 64, trial=_CHOLESKY_ORDERS
     )
+    potrf_by_columns_min_order: ByDtype = _value(
+        "order", "from which on a row-major triangle is factored by columns", _order, 64
+    )
     lookahead_tiles: float = _value("tiles", "after which a block of an update ends", trial=_TILES)
     getrf_inner_columns: float = _value("columns", "at which the recursion within LU's wide blocks ends")
     getrf_first_columns: float = _value("columns", "of the first part of LU's wide blocks")

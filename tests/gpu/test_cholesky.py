@@ -9,6 +9,7 @@ import special_pivots
 
 from pyblasgpu import lapack
 from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import DTYPES
 
 cupy = pytest.importorskip("cupy")
@@ -47,9 +48,12 @@ def backward_error(factor: np.ndarray, a: np.ndarray, low: int, letter: str) -> 
     return float((error / scale).max() / bound)
 
 
-@pytest.fixture(params=["panels", "recursion"])
+@pytest.fixture(params=["panels", "recursion", "columns"])
 def algorithm(request):
-    with override("potrf_algorithm", request.param):
+    """The algorithm; "columns": row-major triangles are factored by columns, elsewhere."""
+    name = "recursion" if request.param == "recursion" else "panels"
+    least = dict.fromkeys(DTYPES, 1 if request.param == "columns" else 10**6)
+    with override("potrf_algorithm", name), deciding_by(potrf_by_columns_min_order=least):
         yield request.param
 
 

@@ -72,18 +72,22 @@ def close(actual, expected, dtype, condition=50) -> None:
         ("z", "C", 1, "recursion"),
         ("d", "C", 1, "lookahead"),
         ("c", "F", 0, "lookahead"),
+        ("s", "C", 1, "columns"),
+        ("z", "F", 0, "columns"),
     ],
 )
-def test_potrf(letter, order, low, algorithm):
+def test_potrf(letter, order, low, algorithm, decide_by):
     dtype = DTYPES[letter]
-    for n in (17, 37) if algorithm == "panels" else (39,):
+    if algorithm == "columns":
+        decide_by(potrf_by_columns_min_order=dict.fromkeys(DTYPES, 1))
+    for n in (17, 37) if algorithm == "panels" else (39, 20) if algorithm == "columns" else (39,):
         factor = factors(np.random.default_rng(n), 1, n, dtype)
         a, unharmed = fenced(oriented(hermitian(factor)[0], low), order)
         ahead = override("lookahead", 16 if algorithm == "lookahead" else 0)
         with (
             small_leaves(letter),
             ahead,
-            override("potrf_algorithm", algorithm.replace("lookahead", "panels")),
+            override("potrf_algorithm", "recursion" if algorithm == "recursion" else "panels"),
         ):
             c, info = lapack.potrf(a, lower=low, clean=n % 2, overwrite_a=1)
         assert info == 0 and unharmed()

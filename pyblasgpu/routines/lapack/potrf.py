@@ -24,7 +24,7 @@ from ...kernels.factor.cholesky import potrf_leaf, potrf_small
 from ...kernels.factor.cholesky.potrf_leaf import PotrfLeaf
 from ...operands import Operand
 from ...types import TENSOR, Diag, Region, Side, Uplo
-from ..copies import emit_zeros_beyond, is_readable
+from ..copies import emit_copy, emit_zeros_beyond, is_readable
 from ..launch_list import CALL, LaunchList, cached_launch_list
 from ..level3 import trsm
 from ..level3.gemm import emit_gemm
@@ -37,6 +37,7 @@ from .lookahead import emit_lookahead
 __all__ = ["PANEL", "PANELS", "RECURSION", "emit", "emit_lower", "launch_list"]
 
 PANELS, RECURSION = "panels", "recursion"
+MOST_COPIED = 2 << 30  # bytes of a matrix that is factored by columns in the workspace
 #: The algorithm of one matrix; a batch goes by the recursion.
 ALGORITHM = PANELS
 #: Rows of the largest block that the recursion splits off.
@@ -70,10 +71,33 @@ def emit(launches: LaunchList, info: Operand, a: Operand, uplo: Uplo, clean: boo
     if a.rows <= potrf_small.ORDER and a.batch > _blocks_at_once(launches, config.specialize(a.rows)):
         _emit_small(launches, info, lower, clean)
         return
-    if clean and not (a.rows <= config.ORDER and is_readable(a)):
+    by_leaf = a.rows <= config.ORDER and is_readable(a)
+    if clean and not by_leaf:
         launches.source_region = Region.of(uplo)
+    place = _place_by_columns(launches, lower, clean)
+    if place is not None:
+        emit_copy(launches, 1.0, lower, place, Region.LOWER)
+        emit_lower(launches, info, place)
+        emit_copy(launches, 1.0, place, lower, Region.LOWER)
+    if clean and not by_leaf:
         emit_zeros_beyond(launches, a, uplo)
-    emit_readable(launches, lower, lambda readable: emit_lower(launches, info, readable, clean=clean))
+    if place is None:
+        emit_readable(launches, lower, lambda readable: emit_lower(launches, info, readable, clean=clean))
+
+
+def _place_by_columns(launches: LaunchList, lower: Operand, clean: bool) -> Operand | None:
+    """Return where a large row-major triangle is factored by columns, for which products are faster: in the
+    other triangle, which becomes zero, or in the workspace; None: where it is.
+    """
+    if lower.by_rows or lower.batch > 1 or not is_readable(lower):
+        return None
+    if lower.rows < launches.policy.potrf_by_columns_min_order[lower.dtype.letter]:
+        return None
+    if clean:
+        return lower.T
+    room = MOST_COPIED if launches.workspace_left is None else min(MOST_COPIED, launches.workspace_left)
+    n = lower.rows
+    return launches.scratch(n, n, 1) if n * n * lower.dtype.itemsize <= room else None
 
 
 def _blocks_at_once(launches: LaunchList, config: PotrfLeaf) -> int:
