@@ -80,7 +80,10 @@ def test_single_precision_stays_single(stem, letter, cc):
     family = FIXED[stem]
     if letter not in family.dtypes:
         pytest.skip("complex elements are reals to it")
-    in_single(family.source(family.fixed_config(letter)), letter, cc)
+    config = family.fixed_config(letter)
+    if stem == "geqrf_panel":
+        config = config.on(known("h200" if cc == CC else "a100"))
+    in_single(family.source(config), letter, cc)
 
 
 @pytest.mark.parametrize("layout", ["nn", "tn"])
