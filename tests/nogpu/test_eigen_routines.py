@@ -13,6 +13,7 @@ from qr_cases import matrix_of
 from pyblasgpu.dispatch import tensor
 from pyblasgpu.gpu.device import known
 from pyblasgpu.gpu.transfers import MemoryBytes
+from pyblasgpu.routines import launch_list
 from pyblasgpu.routines.lapack import eigh_batched, eigh_divided, eigh_jacobi, svd_batched
 from pyblasgpu.types import DTYPES, Uplo
 
@@ -89,6 +90,17 @@ def test_the_largest_order_has_room(kernels, decide_by, monkeypatch, letter):
     operands = operand(w, reals), *(operand(each, dtype) for each in (info, np.empty_like(a), a))
     launches = eigh_batched.launch_list(*operands, uplo=Uplo.LOWER, vectors=True)
     assert free // 4 < launches.workspace_bytes <= free // 2
+
+
+@pytest.mark.parametrize("letter", "sz")
+def test_stacks_are_divided_where_memory_is_short(kernels, monkeypatch, letter):
+    a = hermitian("random", letter, 20, 100)
+    whole = eigh(a)
+    monkeypatch.setattr(eigh_divided, "workspace_room", lambda device, most: min(most, 4 << 20))
+    launch_list.cache.clear()
+    for one, other in zip(eigh(a), whole, strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert [name for name, *_ in kernels.launches].count("sytrd") > 2
 
 
 @pytest.mark.parametrize("letter", DTYPES)

@@ -46,12 +46,19 @@ def emit(launches: LaunchList, w: Operand, info: Operand, v: Operand, a: Operand
     tree = Tree.of(a.rows)
     first, end = vectors if isinstance(vectors, tuple) else (0, a.rows)
     v = v.block(0, first, a.rows, end - first) if vectors else v
-    count = max(SCRATCH // (SQUARES * tree.padded**2 * a.dtype.itemsize), current(launches.device).sm_count)
-    count, emit_part = (1, _emit_by_band) if goes_by_band(launches, a) else (count, _emit_part)
+    is_by_band = goes_by_band(launches, a)
+    emit_part, count = (_emit_by_band, 1) if is_by_band else (_emit_part, _at_once(launches, a))
     for z in range(0, a.batch, count):
         w_z, info_z, v_z, a_z = (each.matrices(z, min(count, a.batch - z)) for each in (w, info, v, a))
         with launches.temporary():
             emit_part(launches, tree, w_z, info_z, v_z, a_z, first if vectors else None)
+
+
+def _at_once(launches: LaunchList, a: Operand) -> int:
+    """Matrices of a batch that go together: enough to fill the device, if half of what is free holds them."""
+    device, square = current(launches.device), SQUARES * Tree.of(a.rows).padded ** 2 * a.dtype.itemsize
+    count = min(max(SCRATCH // square, device.sm_count), a.batch)
+    return max(workspace_room(device, count * square) // square, 1)
 
 
 def goes_by_band(launches: LaunchList, a: Operand) -> bool:
