@@ -13,7 +13,12 @@ __all__ = ["contest_tables"]
 
 ROUTINES = {
     "geqrf": "`geqrf`",
+    "tensor_geqrf": "`geqrf` on tensor cores",
+    "large_geqrf": "`geqrf` of one matrix",
+    "large_orgqr": "`orgqr`",
+    "large_ormqr": "`ormqr`",
     "qr": "reduced Q and R",
+    "lstsq": "`lstsq`",
     "eigh": "`eigh`",
     "svd": "reduced `svd`",
     "cholesky": "Cholesky",
@@ -34,9 +39,10 @@ def contest_tables(results: Path, device: str) -> Iterator[str]:
     yield from TEXT.rstrip("\n").split("\n")
     dtypes = sorted({case.dtype for case in newest}, key="sdcz".index)
     for routine, name in ROUTINES.items():
-        rows = {case[1:]: row for case, (row, _) in newest.items() if case.routine == routine}
-        if rows:
-            yield from ("", *_table(name, rows, dtypes))
+        for is_tall in (False, True):
+            cases = (case for case in newest if case.routine == routine and (case.m > case.n) == is_tall)
+            if rows := {case[1:]: newest[case][0] for case in cases}:
+                yield from ("", *_table(f"{name}, tall" if is_tall else name, rows, dtypes))
     commits = ", ".join(dict.fromkeys(commit for _, commit in newest.values()))
     yield from ("", f"Measured at {commits} (`python -m benchmarks.contest`).")
 

@@ -15,11 +15,12 @@ from .running import cupy
 from .tensor_products import skip_without_hopper
 
 LAPACK = {"RIGHT_HAND_SIDES": (1, 0), "BATCHES": ((8, 3),)}
+CONTEST = {"SQUARES": ((3, 8),), "TALL": ((40, 4),), "SPECTRA": ((3, 8),), "ORDERS": (8,), "QR_ORDERS": (8,)}
 MORE: tuple[tuple[str, str, dict[str, Any], str], ...] = (
     ("lapack", "--sizes 40 --letters sz --batches", LAPACK, "results"),
     ("level2", "--sizes 24 --letters sz", {"OBLONG": ((64, 8),)}, "results"),
     ("batched", "--letters sz --sizes 8", {}, "results"),
-    ("contest", "--letters s", {"SQUARES": ((3, 8),), "TALL": ((40, 4),), "SPECTRA": ((3, 8),)}, "results"),
+    ("contest", "--letters s", CONTEST, "results"),
     ("overhead", "", {"CALLS": 2, "LONG": 2}, "microseconds"),
     ("error_bounds", "--letters s", {"SIZES": {"s": (6,)}}, "worst"),
     FRAMEWORKS,

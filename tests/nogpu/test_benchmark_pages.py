@@ -132,7 +132,8 @@ def test_contests(benchmarks, tmp_path):
     (folder / "a.json").write_text(json.dumps(run))
     lines = list(benchmarks.contest_tables(tmp_path, "A card"))
     assert "| 8 of 20 × 10 | 2 / 4, **2.00** | 2 / 4, **3.00** |" in lines
-    assert "| mean, least | **4.00**, 2.00 | **3.00**, 3.00 |" in lines and "99.00" not in "".join(lines)
+    assert "| mean, least | **2.00**, 2.00 | **3.00**, 3.00 |" in lines and "99.00" not in "".join(lines)
+    assert "| mean, least | **8.00**, 8.00 |  |" in lines and "| reduced Q and R, tall | s | d |" in lines
     assert not list(benchmarks.vendor_tables(tmp_path, "A card"))
 
 
