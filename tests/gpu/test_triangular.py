@@ -60,7 +60,7 @@ def test_a_stack(routine):
 
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize(
-    "n, columns, count", [(1, 1, 1), (20, 100, 1), (7, 70, 150), (40, 33, 150), (100, 9, 150)]
+    "n, columns, count", [(1, 1, 1), (20, 100, 1), (7, 70, 150), (40, 33, 150), (100, 9, 150), (150, 40, 3)]
 )
 def test_small_and_many_triangles(letter, n, columns, count):
     """Kernels of their own serve them, in every variant, B in either order."""
