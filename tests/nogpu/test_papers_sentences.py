@@ -8,7 +8,8 @@ from hashlib import sha256
 from itertools import chain
 
 import pytest
-from paper_sentences import H100, H200, PAGES, ROOT, THEIRS, study
+from paper_results import H100, H200, ROOT, study
+from paper_sentences import PAGES, THEIRS
 
 from tuning.papers import recorded
 
