@@ -331,9 +331,10 @@ class FakeKernel:
             np.copyto(target, other.swapaxes(1, 2), where=mask(Region.STRICT_LOWER, m, n).T)
 
     def _leaf(self, grid, pointers, numbers):
-        n, r, options, *steps, t_step, b_step = numbers
+        n, r, options, *steps, t_step, b_step, c_step = numbers
         assert grid[:2] == (self.source.config.grid(r), 1) and n <= self.source.config.ORDER
-        return self._triangle(pointers, n, r, options, steps, grid[2], t_step, b_step)
+        t, b = self._triangle(pointers[:2], n, r, options, steps[:4], grid[2], t_step, b_step)
+        return t, b, self.view(pointers[2], n, r, *steps[4:], grid[2], c_step)
 
     def _triangle(self, pointers, n, r, options, steps, batch=1, t_step=0, b_step=0):
         assert all(pointer % self.dtype.itemsize == 0 for pointer in pointers)
@@ -343,10 +344,8 @@ class FakeKernel:
         return read_part(t, Uplo.LOWER, Diag.UNIT if options & UNIT else Diag.NON_UNIT), b
 
     def trmm_leaf(self, grid, pointers, numbers, alpha):
-        n, r, options, *steps, t_step, b_step, c_step = numbers
-        t, b = self._leaf(grid, pointers[:2], (n, r, options, *steps[:4], t_step, b_step))
-        c = self.view(pointers[2], n, r, *steps[4:], grid[2], c_step)
-        for row in reversed(range(n)):
+        t, b, c = self._leaf(grid, pointers, numbers)
+        for row in reversed(range(b.shape[1])):
             c[:, row] = alpha * (t[:, row, None, : row + 1] @ b[:, : row + 1])[:, 0]
 
     def trmm_small(self, grid, pointers, numbers, alpha):
@@ -362,7 +361,9 @@ class FakeKernel:
                 c[rows] = alpha * (t[rows, rows] @ b[rows])
 
     def trsm_fma(self, grid, pointers, numbers, alpha):
-        self._solve(*self._leaf(grid, pointers, numbers), alpha)
+        t, b, x = self._leaf(grid, pointers, numbers)
+        x[...] = b.copy()
+        self._solve(t, x, alpha)
 
     def _solve(self, t, b, alpha):
         b *= alpha
@@ -375,15 +376,12 @@ class FakeKernel:
     trsm_mma = trsm_fma
 
     def trsm_small(self, grid, pointers, numbers, alpha):
-        n, r, options, *steps, t_step, b_step, x_step = numbers
-        b = self.view(pointers[1], n, r, *steps[2:4], grid[2], b_step).copy()
-        t, x = self._leaf(grid, pointers[::2], (n, r, options, *steps[:2], *steps[4:], t_step, x_step))
-        if options & READS_Y:
+        t, b, x = self._leaf(grid, pointers, numbers)
+        if numbers[2] & READS_Y:
             x += alpha * b
-            alpha = 1
+            self._solve(t, x, 1)
         else:
-            x[...] = b
-        self._solve(t, x, alpha)
+            self.trsm_fma(grid, pointers, numbers, alpha)
 
     def trsv(self, grid, pointers, numbers, alpha):
         n, r, options, *steps = numbers

@@ -14,7 +14,6 @@ from pyblasgpu.kernels.trmm import small as trmm_small
 from pyblasgpu.kernels.trmm.leaf import TrmmLeaf
 from pyblasgpu.kernels.trmm.small import TrmmSmall
 from pyblasgpu.kernels.trsm import small as trsm_small
-from pyblasgpu.kernels.trsm.config import TrsmConfig
 from pyblasgpu.kernels.trsm.small import TrsmSmall
 from pyblasgpu.testing.cases import TriangularCase
 from pyblasgpu.testing.reference import exact_triangular, fenced, integers, triangle
@@ -41,9 +40,9 @@ def small(family, letter: str, stages: int = 2, slices: int = 1, depth: int = 4)
 
 
 def launch(kernels, config, t, b, variant, alpha, batch=1, out=None, options=0):
-    """In place, or into `out` where the kernel takes one; `options` are further ones."""
+    """In place, or into `out`; `options` are further ones."""
     n, r = b.shape[-2:]
-    arrays = (t, b) if isinstance(config, TrsmConfig) else (t, b, b if out is None else out)
+    arrays = t, b, b if out is None else out
     steps = [strides(each) for each in arrays]
     matrix_steps = [step for each in steps for step in each[-2:]]
     lead = [each[0] if each[2:] else 0 for each in steps]
@@ -83,7 +82,7 @@ def check(
     t = triangle(rng, case, batch_shape=(batch,))
     x = integers(rng, (batch, n, r), dtype)
     seen = t.conj() if conj else t
-    if family == "small":
+    if family in ("small", "trsm"):
         alpha, start, expected = 0.5, 2 * exact_triangular(case, seen, x, alpha=1), x
     else:
         alpha, start, expected = 2.0, x, exact_triangular(case, seen, x)

@@ -107,8 +107,9 @@ def test_nothing_is_solved_twice_without_need(monkeypatch, stem, letter, n):
 
 
 @of_each_dtype
-def test_batch(stem, letter):
-    check(stem, letter, n=11, r=5, batch=3)
+@pytest.mark.parametrize("apart", [False, True])
+def test_batch(stem, letter, apart):
+    check(stem, letter, n=11, r=5, batch=3, apart=apart)
 
 
 @of_each_dtype

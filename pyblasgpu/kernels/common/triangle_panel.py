@@ -15,17 +15,8 @@ from typing import ClassVar
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx, unrolled
-from ...gpu.build.compile import KernelSource
 from .coalesced_index import coalesced_index
 from .kernel_config import KernelConfig
-from .parameters import parameters
-
-PARAMETERS = parameters(
-    "pointer: tri, b",
-    "int32: n, r, options",
-    "int64: t_rs, t_cs, b_rs, b_cs, stride_t, stride_b",
-    "real: alpha, alpha_i",
-)
 
 
 @dataclass(frozen=True)
@@ -156,31 +147,6 @@ class TrianglePanel(KernelConfig):
     def grid(self, columns: int) -> int:
         """Blocks along x for `columns` columns of B."""
         return -(-columns // self.BLK_N)
-
-
-def panel_source(
-    config, flags: dict[str, bool], build, reads_before_wait: tuple[int, ...] = ()
-) -> KernelSource:
-    """The kernel that ``build(config, **flags)`` makes; of `reads_before_wait` see `KernelSource`.
-
-    Kernel parameters
-    -----------------
-    tri, b: pointer, T and B
-    n, r: int32, order of T, columns of B
-    options: int32, whether T is conjugated, whether its diagonal is one and not read (`options`)
-    t_rs, t_cs, b_rs, b_cs: int64, row and column stride of T, of B (elements)
-    stride_t, stride_b: int64, batch strides (elements)
-    alpha, alpha_i: real, parts of alpha
-
-    Grid: x ``config.grid(r)``, z the batch.
-    """
-    return KernelSource.of(
-        config,
-        PARAMETERS,
-        lambda: build(config, **flags),
-        flags=tuple(sorted(flags.items())),
-        reads_before_wait=reads_before_wait,
-    )
 
 
 def block_copier(

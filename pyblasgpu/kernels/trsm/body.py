@@ -1,6 +1,6 @@
 """The body of TRSM's leaves whose warps own columns of B, except the update.
 
-    T X = alpha * B in place, T lower triangular of small order
+    T X = alpha * B, T lower triangular of small order; X may be B
 
 Columns of B are independent. A warp owns a few and keeps all their rows in registers, as accumulators; the
 warps of a block share only the loads of T. A tile of BLK rows after the other is solved by substitution, a
@@ -24,6 +24,7 @@ from typing import Any
 from ...gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ...gpu.build.compile import KernelSource
 from ..common.options import CONJUGATE, UNIT
+from ..common.parameters import parameters
 from ..common.substitution import (
     column_reader,
     column_writer,
@@ -32,12 +33,17 @@ from ..common.substitution import (
     quotient,
     steps,
 )
-from ..common.triangle_panel import panel_source
 from .config import TrsmConfig
 from .load_triangle import row_divider, tile_starters
 
 __all__ = ["UNPREDICATED_ROWS", "Updater", "source_with"]
 
+PARAMETERS = parameters(
+    "pointer: tri, b, x",
+    "int32: n, r, options",
+    "int64: t_rs, t_cs, b_rs, b_cs, x_rs, x_cs, stride_t, stride_b, stride_x",
+    "real: alpha, alpha_i",
+)
 #: Rows that are updated without a check in between: the loads of one tile hide behind the products of
 #: another.
 UNPREDICATED_ROWS = 32
@@ -207,15 +213,28 @@ def _solver(config: TrsmConfig, exact_division: bool):
 
 
 def source_with(updater: Callable[..., Updater], config: TrsmConfig, flags: dict[str, bool]) -> KernelSource:
-    """The kernel of `config` with ``updater(config, **flags)``, as `triangle_panel.panel_source`.
+    """The kernel of `config` with ``updater(config, **flags)``.
 
     A flag is `t_by_rows`, where an updater has to know T's layout.
+
+    Kernel parameters
+    -----------------
+    tri, b, x: pointer, T, B and X
+    n, r: int32, order of T, columns of B
+    options: int32, whether T is conjugated, whether its diagonal is one and not read (`options`)
+    t_rs, t_cs, b_rs, b_cs, x_rs, x_cs: int64, row and column stride of T, of B, of X (elements)
+    stride_t, stride_b, stride_x: int64, batch strides (elements)
+    alpha, alpha_i: real, parts of alpha
+
+    Grid: x ``config.grid(r)``, z the batch.
     """
-
-    def make(config, **flags):
-        return _build(config, flags.get("t_by_rows", False), updater(config, **flags))
-
-    return panel_source(config, flags, make, reads_before_wait=(0,))
+    return KernelSource.of(
+        config,
+        PARAMETERS,
+        lambda: _build(config, flags.get("t_by_rows", False), updater(config, **flags)),
+        flags=tuple(sorted(flags.items())),
+        reads_before_wait=(0,),
+    )
 
 
 def _sweeper(config: TrsmConfig, t_by_rows: bool, updater: Updater, exact_division: bool):
@@ -245,11 +264,11 @@ def _sweeper(config: TrsmConfig, t_by_rows: bool, updater: Updater, exact_divisi
 
     @device_function
     def sweep(j, free, at, registers, memory, shape, lines, thread, safe, unit, sign):
-        tri, b, inverse = at
+        tri, x, inverse = at
         acc, column, rt, rx = registers
         stages, diagonals, panels = memory
         n, cols, tiles = shape
-        t_rs, t_cs, b_rs, b_cs = lines
+        t_rs, t_cs, x_rs, x_cs = lines
         t, lane, g, q, part, owns = thread
         scaled, ptr_t, unsolved = offset(panels, 2 * PANEL), stages, int32(0)
         while j < tiles:
@@ -280,7 +299,7 @@ def _sweeper(config: TrsmConfig, t_by_rows: bool, updater: Updater, exact_divisi
                 load_rhs(acc, column, panel, scaled, diagonal, inverse, g, q, unit)
                 sync_warp()
                 if WARPS_PER_COLUMN_GROUP == 1 and j > 0:
-                    write(offset(b, -BLK * b_rs * REALS), before, b_rs, b_cs, lane, BLK, cols, sign)
+                    write(offset(x, -BLK * x_rs * REALS), before, x_rs, x_cs, lane, BLK, cols, sign)
                 here = int32(min(rows, BLK))
                 unsolved = solve(column, panel, scaled, diagonal, tri, t_rs, t_cs, lane, here, safe, unit)
                 sync_warp()  # what updates are instructions of the whole warp
@@ -289,13 +308,13 @@ def _sweeper(config: TrsmConfig, t_by_rows: bool, updater: Updater, exact_divisi
 
             # (6) the other warp of the columns writes its tile, which is the one before, and updates its own
             if WARPS_PER_COLUMN_GROUP > 1 and owns and not mine and j > 0:
-                write(offset(b, -BLK * b_rs * REALS), before, b_rs, b_cs, lane, BLK, cols, sign)
+                write(offset(x, -BLK * x_rs * REALS), before, x_rs, x_cs, lane, BLK, cols, sign)
                 update_all(acc, rt, rx, ptr_t, int32(quotient(tiles - j, WARPS_PER_COLUMN_GROUP)))
 
-            tri, b = offset(tri, BLK * (t_rs + t_cs) * REALS), offset(b, BLK * b_rs * REALS)
+            tri, x = offset(tri, BLK * (t_rs + t_cs) * REALS), offset(x, BLK * x_rs * REALS)
             inverse = offset(inverse, BLK * REALS)
             j = int32(j + 1)
-        return j, free, (tri, b, inverse), unsolved
+        return j, free, (tri, x, inverse), unsolved
 
     return sweep
 
@@ -344,7 +363,10 @@ def _build(config: TrsmConfig, t_by_rows: bool, updater: Updater):
     wait_diagonals, sync_warp = ptx.wait_async(STAGES - 1), ptx.sync_warp
     grid_dependency_wait = ptx.grid_dependency_wait
 
-    def trsm(tri, b, n, r, options, t_rs, t_cs, b_rs, b_cs, stride_t, stride_b, alpha, alpha_i):
+    def trsm(
+        tri, b, x, n, r, options, t_rs, t_cs, b_rs, b_cs, x_rs, x_cs, stride_t, stride_b, stride_x, alpha,
+        alpha_i,
+    ):  # fmt: skip
         # (1) the columns of this warp, its first tile, the lane
         t = int32(cuda.threadIdx.x & 1023)  # the mask shows the compiler that it is not negative
         warp, lane, g, q = t // 32, t % 32, t % 32 // 4, t % 4
@@ -354,6 +376,7 @@ def _build(config: TrsmConfig, t_by_rows: bool, updater: Updater):
         cols, tiles = int32(r - col0 if owns else 0), quotient(n + (BLK - 1), BLK)
         tri = offset(tri, batch * stride_t * REALS)
         b = offset(b, (batch * stride_b + col0 * b_cs) * REALS)
+        x = offset(x, (batch * stride_x + col0 * x_cs) * REALS)
         stages = shared_pointer(cuda.shared.array(0, real, alignment=16))
         diagonals, inverse = offset(stages, DIAGONALS), offset(stages, INVERSE)
         panels = offset(stages, FIRST_PANEL + group * PANELS)
@@ -380,9 +403,9 @@ def _build(config: TrsmConfig, t_by_rows: bool, updater: Updater):
 
         # (4) to (6) tile after tile
         registers, memory, shape = (acc, column, rt, rx), (stages, diagonals, panels), (n, cols, tiles)
-        lines, thread = (t_rs, t_cs, b_rs, b_cs), (t, lane, g, q, part, owns)
-        step_t, step_b = BLK * (t_rs + t_cs) * REALS, BLK * b_rs * REALS
-        j, free, at, unsolved = int32(0), int32(STAGES - 1), (tri, b, inverse), int32(0)
+        lines, thread = (t_rs, t_cs, x_rs, x_cs), (t, lane, g, q, part, owns)
+        step_t, step_x = BLK * (t_rs + t_cs) * REALS, BLK * x_rs * REALS
+        j, free, at, unsolved = int32(0), int32(STAGES - 1), (tri, x, inverse), int32(0)
         if SEPARATE_FINITE_LOOP and safe:
             j, free, at, unsolved = sweep(
                 j, free, at, registers, memory, shape, lines, thread, safe, unit, sign
@@ -399,6 +422,6 @@ def _build(config: TrsmConfig, t_by_rows: bool, updater: Updater):
             exact_resolve(unsolved, last, offset(at[0], -step_t), panels, n, t_rs, t_cs, lane, unit)
             sync_warp()
             panel = offset(panels, int32((last & 1) * PANEL))
-            write(offset(at[1], -step_b), panel, b_rs, b_cs, lane, int32(n - last * BLK), cols, sign)
+            write(offset(at[1], -step_x), panel, x_rs, x_cs, lane, int32(n - last * BLK), cols, sign)
 
     return trsm

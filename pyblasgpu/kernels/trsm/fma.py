@@ -70,7 +70,7 @@ class TrsmFma(TrsmConfig):
 
 def source(config: TrsmFma, conj: bool = False, t_by_rows: bool = False) -> KernelSource:
     """The one kernel of `config`, for n <= ORDER and any T; parameters and grid as in
-    `triangle_panel.panel_source`.
+    `body.source_with`.
     """
     return source_with(_updater, config, {})
 

@@ -89,7 +89,7 @@ class TrsmMma(TrsmConfig):
 
 def source(config: TrsmMma, conj: bool = False, t_by_rows: bool = False) -> KernelSource:
     """The kernel of `config` for n <= ORDER and T by rows or columns; parameters and grid as in
-    `triangle_panel.panel_source`.
+    `body.source_with`.
     """
     return source_with(_updater, config, {"t_by_rows": t_by_rows})
 

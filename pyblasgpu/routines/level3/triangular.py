@@ -35,6 +35,7 @@ __all__ = [
     "TriangularSystem",
     "Update",
     "emit_in_place",
+    "emit_into",
     "emit_steps",
     "fused_operands",
     "triangular_launch_list",
@@ -220,13 +221,13 @@ def triangular_launch_list(
     if b.is_empty:
         return None
     if out is not None:
-        return cached_launch_list(_emit_into, (t, b, out), (emit, emit_apart, *flags))
+        return cached_launch_list(emit_into, (t, b, out), (emit, emit_apart, *flags))
     if alpha == 0:
         return cached_launch_list(_emit_zero, (t, b), ())
     return cached_launch_list(emit, (t, b), flags)
 
 
-def _emit_into(
+def emit_into(
     launches: LaunchList,
     t: Operand,
     b: Operand,
@@ -302,16 +303,16 @@ def tuned_leaf(launches: LaunchList, b: Operand, recurrence: Recurrence) -> tupl
 def leaf_emitter(
     launches: LaunchList, t: Operand, b: Operand, diag: Diag, config: Any
 ) -> Callable[..., None]:
-    """``emit(t, b, alpha)``: one launch of the leaf `config`, for lower triangles in the layouts of T and B;
-    of TRMM also ``emit(t, b, alpha, c)``.
+    """``emit(t, b, alpha, c)``: one launch of the leaf `config`, for lower triangles in the layouts of T and
+    B; C is B by default.
 
     Later ones have the same strides and batch, and are of no larger order than the leaf's.
     """
     kernel = family_of(config.STEM).source(config, conj=t.conj, t_by_rows=t.by_rows)
     integers = partial(leaf_integers, options_of(conj=t.conj, unit=diag is Diag.UNIT))
 
-    def emit(t: Operand, b: Operand, alpha, *c: Operand) -> None:
-        launches.emit(kernel, config.grid(b.cols), (t, b, *c), integers, (alpha,))
+    def emit(t: Operand, b: Operand, alpha, c: Operand | None = None) -> None:
+        launches.emit(kernel, config.grid(b.cols), (t, b, b if c is None else c), integers, (alpha,))
 
     return emit
 
@@ -330,11 +331,10 @@ def _readable_copy(launches: LaunchList, operand: Operand) -> Operand:
     return operand if is_readable(operand) else emit_copy_to_workspace(launches, operand)
 
 
-def leaf_integers(options: int, *operands: Operand) -> tuple:
-    """Integers of a leaf for T, B and others: extents of B, options, and strides."""
-    _, b, *_ = operands
-    strides = (step for each in operands for step in (each.row_stride, each.col_stride))
-    return b.rows, b.cols, options, *strides, *(each.batch_stride for each in operands)
+def leaf_integers(options: int, t: Operand, b: Operand, c: Operand) -> tuple[int, ...]:
+    """Integers of a leaf for T, B and C: extents of B, options, and strides."""
+    strides = (step for each in (t, b, c) for step in (each.row_stride, each.col_stride))
+    return b.rows, b.cols, options, *strides, t.batch_stride, b.batch_stride, c.batch_stride
 
 
 class FusedOperands(NamedTuple):

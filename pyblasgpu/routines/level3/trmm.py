@@ -6,11 +6,9 @@ cores, or a recursion in place ends in triangles of which each is one launch, or
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from types import ModuleType
-from typing import Any
 
 from ...database import RECURSION, max_fused_order
 from ...dispatch.algorithms import TRMM_FUSED, TRMM_SMALL, TRMM_TENSOR, trmm_algorithm, trmm_recursion
@@ -133,12 +131,8 @@ def _emit_recursion(launches: LaunchList, diag: Diag, algorithm: Algorithm, syst
         emit = trmm_by_levels.level_emitter(launches, b, leaf, stop)
         stop = max(stop, trmm_by_levels.LARGEST)
     else:
-        emit = partial(_emit_in_its_place, leaf)
+        emit = leaf
     emit_steps(launches, system, _RECURRENCE, stop, lower_leaf(emit))
-
-
-def _emit_in_its_place(leaf: Callable[..., None], t: Operand, b: Operand, alpha: Any) -> None:
-    leaf(t, b, alpha, b)
 
 
 def _plan(launches: LaunchList, block: TriangularSystem) -> trmm_fused.FusedTrmm | None:

@@ -78,8 +78,8 @@ _APART = Recurrence("trsm", False, lambda first: first > 0, _update_apart)
 def emit_apart(
     launches: LaunchList, t: Operand, b: Operand, out: Operand, side: Side, uplo: Uplo, diag: Diag
 ) -> bool:
-    """Emit the call into `out` by few right-hand sides or by small triangles; False, nothing emitted, for
-    others.
+    """Emit the call into `out` by few right-hand sides, by small triangles or by one leaf; False, nothing
+    emitted, for others.
     """
     if not all(map(is_readable, (t, b, out))):
         return False
@@ -92,7 +92,7 @@ def emit_apart(
         _trsv().emit(launches, lower.t, lower.source, diag, lower.b)
         return True
     if small is None:
-        return False
+        return algorithm.name == RECURSION and _emit_leaf(launches, diag, system.lower, algorithm)
     launches.workspace_limit = launches.workspace_bytes + most_workspace(b)
     launches.choices += [algorithm, small]
 
@@ -101,6 +101,19 @@ def emit_apart(
         _emit_small(launches, diag, small.config, lower.t, lower.source, ALPHA, lower.b, adds)
 
     emit_steps(launches, system, _APART, small.config.max_rows, leaf)
+    return True
+
+
+def _emit_leaf(launches: LaunchList, diag: Diag, system: TriangularSystem, algorithm: Algorithm) -> bool:
+    """Emit a triangle that one leaf of the recursion takes, into another matrix; False for others."""
+    before = len(launches.choices)
+    launches.choices.append(algorithm)
+    t, x, source = system.t, system.b, system.source
+    config, stop = tuned_leaf(launches, source, _RECURRENCE)
+    if t.rows > stop:
+        del launches.choices[before:]
+        return False
+    leaf_emitter(launches, t, source, diag, config)(t, source, ALPHA, x)
     return True
 
 
