@@ -7,6 +7,7 @@ and ratios over the framework's own. Small steps are run several times between t
 - steps: a likelihood and its gradient by `inv_quad_logdet`, by plain operators and under `patch_torch`
 - operators: host microseconds of a call of order 64 by each operator of PyTorch, with gradients and without
 - gpytorch: GPyTorch's exact step with `patch_torch` and without
+- botorch: iterations of BoTorch's fit and samples of a posterior, in d, with `patch_torch` and without
 - jax: the step under `jax.jit` by `pyblasgpu.jax` and by `jax.numpy`
 - stacks: steps of many small matrices by PyTorch and JAX
 - first: seconds to the first result of a fresh process
@@ -21,6 +22,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from datetime import date
 from importlib import metadata
+from itertools import product
 from statistics import median
 from typing import Any
 
@@ -28,7 +30,9 @@ import numpy as np
 
 from benchmarks.first_call import START, seconds
 from benchmarks.gaussian_steps import (
+    BOTORCH,
     Way,
+    botorch_ways,
     gpytorch_ways,
     jax_problem,
     jax_ways,
@@ -54,7 +58,7 @@ PART_SECONDS, LEAST, MOST = 0.4, 3, 15  # of a case all ways together, and round
 SHORT = 2e-3  # seconds of a step that is run several times
 CALLS, ROUNDS = 30, 11  # of an operator; the device's queue holds the launches of all calls of a round
 FIRST = 1000  # order of first steps
-FAULTY = 100.0  # differences beyond are wrong, in units of n u
+FAULTY = 100.0  # differences beyond are wrong, in units of n u as a rule
 
 Call = Callable[[], Any]
 
@@ -85,7 +89,7 @@ def in_turn(ways: list[Way], wait: Callable[[Any], None]) -> list[float]:
 
 
 def compared(facts: Row, ways: list[Way], wait: Callable[[Any], None], unit: float) -> Rows:
-    """A row for each way but the first, the framework's own; differences are in units of n u."""
+    """A row for each way but the first, the framework's own; differences are in units of `unit`."""
     expected = ways[0].run()
     differences = []
     for way in ways[1:]:
@@ -171,6 +175,21 @@ def gpytorch_steps(options: Namespace) -> Rows:
                 yield from compared(facts, ways, torch_wait, unit(letter, n))
 
             yield from cases(facts, made)
+
+
+def botorch_programs(options: Namespace) -> Rows:
+    if missing := without("botorch", "torch") or without("botorch", "botorch"):
+        yield from missing
+        return
+    for program, n in product(BOTORCH, options.points):
+        facts = {"part": "botorch", "by": f"botorch {program}", "dtype": "d", "n": n}
+
+        def made(program: str = program, n: int = n, facts: Row = facts) -> Rows:
+            ways = botorch_ways(program, "d", n, options.device)
+            # an optimizer's path, and factors of a covariance, amplify differences
+            yield from compared(facts, ways, torch_wait, unit("d", 1) ** 0.5)
+
+        yield from cases(facts, made)
 
 
 def jax_steps(options: Namespace) -> Rows:
@@ -284,7 +303,7 @@ def facts(options: Namespace) -> Row:
         else {"device": "none", "date": date.today().isoformat(), "commit": machine.commit()}
     )
     installed = {each.metadata["Name"]: each.version for each in metadata.distributions()}
-    wanted = ("torch", "gpytorch", "jax", "jaxlib")
+    wanted = ("torch", "gpytorch", "botorch", "jax", "jaxlib")
     return {**described, "frameworks": {name: installed.get(name) for name in wanted}}
 
 
@@ -311,6 +330,7 @@ PARTS = {
     "steps": torch_steps,
     "operators": operators,
     "gpytorch": gpytorch_steps,
+    "botorch": botorch_programs,
     "jax": jax_steps,
     "stacks": stacks,
     "first": first,

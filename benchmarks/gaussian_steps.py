@@ -1,12 +1,14 @@
-"""Training steps of exact Gaussian processes by PyTorch, GPyTorch and JAX: a likelihood and its gradient.
+"""Exact Gaussian processes by PyTorch, GPyTorch, BoTorch and JAX: training steps, fits and samples.
 
 A step has a covariance K and observations y. It returns ``yᴴ K⁻¹ y + log det K`` and the gradient with
-respect to K; that of GPyTorch has the points, and the gradient with respect to its parameters.
+respect to K; that of GPyTorch has the points, and the gradient with respect to its parameters. BoTorch's
+programs are some iterations of its fit, and samples of a posterior at half as many points.
 """
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
@@ -14,7 +16,8 @@ from typing import Any, NamedTuple
 from pyblasgpu import patch_torch
 from pyblasgpu.types import DTYPES
 
-__all__ = ["Way", "gpytorch_ways", "jax_problem", "jax_ways", "torch_problem", "torch_ways"]
+__all__ = ["BOTORCH", "Way", "botorch_ways", "gpytorch_ways", "jax_problem", "jax_ways", "torch_problem"]
+__all__ += ["torch_ways"]
 
 try:
     import torch
@@ -23,6 +26,9 @@ except ImportError:  # the study says so
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # PyTorch has memory of its own
 POINT = 4  # numbers that describe a point
+ITERATIONS, SAMPLES = 8, 16
+#: Programs of BoTorch.
+BOTORCH = ("fit", "samples")
 
 
 class Way(NamedTuple):
@@ -94,10 +100,8 @@ def gpytorch_ways(letter: str, n: int, device: str) -> list[Way]:
     """GPyTorch's step by Cholesky's factor, and the same patched."""
     import gpytorch
 
-    torch.manual_seed(n)
-    options = {"dtype": getattr(torch, DTYPES[letter].name), "device": device}
-    x = torch.rand(n, POINT, **options)
-    y = torch.sin(4 * x.sum(1))
+    x, y = _points(letter, n, device)
+    options = {"dtype": x.dtype, "device": device}
     likelihood = gpytorch.likelihoods.GaussianLikelihood()
 
     class Model(gpytorch.models.ExactGP):
@@ -121,6 +125,43 @@ def gpytorch_ways(letter: str, n: int, device: str) -> list[Way]:
         return torch.stack([value.detach(), *(grad.sum() for grad in grads)]), *grads
 
     return [Way("torch", step), Way("patched", step, patched(device))]
+
+
+def _points(letter: str, n: int, device: str) -> tuple[Any, Any]:
+    """Points, and observations there."""
+    torch.manual_seed(n)
+    x = torch.rand(n, POINT, dtype=getattr(torch, DTYPES[letter].name), device=device)
+    return x, torch.sin(4 * x.sum(1))
+
+
+def botorch_ways(program: str, letter: str, n: int, device: str) -> list[Way]:
+    """A program of `BOTORCH`, and the same patched."""
+    import gpytorch
+    from botorch.models import SingleTaskGP
+    from botorch.optim.fit import fit_gpytorch_mll_scipy
+
+    x, y = _points(letter, n, device)
+    exact = gpytorch.settings.max_cholesky_size(n + 1)  # beyond it are iterations
+    trained = SingleTaskGP(x, y[:, None])
+    others = torch.rand(n // 2, POINT, dtype=x.dtype, device=device)
+
+    def fit() -> tuple[Any, ...]:
+        model = SingleTaskGP(x, y[:, None])
+        marginal = gpytorch.mlls.ExactMarginalLogLikelihood(model.likelihood, model)
+        with exact, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of an optimizer that is stopped early
+            fit_gpytorch_mll_scipy(marginal, options={"maxiter": ITERATIONS})
+        return tuple(each.detach() for each in model.parameters())
+
+    def samples() -> tuple[Any, ...]:
+        trained.train()  # forgets what it has factored
+        torch.manual_seed(n)
+        with exact, torch.no_grad():
+            posterior = trained.posterior(others, observation_noise=True)
+            return posterior.mean, posterior.rsample(torch.Size([SAMPLES]))
+
+    run = {"fit": fit, "samples": samples}[program]
+    return [Way("torch", run), Way("patched", run, patched(device))]
 
 
 # -------------------------------------------------------------------------------------------------- JAX

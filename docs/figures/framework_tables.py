@@ -16,8 +16,15 @@ from pyblasgpu.bench.machine import short_commit
 
 __all__ = ["WAYS", "Measured", "framework_rows", "framework_tables"]
 
-PARTS = ("steps", "jax", "gpytorch", "stacks", "operators", "first")
-LIBRARIES = {"torch": "PyTorch", "jax": "JAX", "gpytorch": "GPyTorch"}
+STEP_PARTS = ("steps", "jax", "gpytorch", "botorch", "stacks")
+PARTS = (*STEP_PARTS, "operators", "first")
+LIBRARIES = {
+    "torch": "PyTorch",
+    "jax": "JAX",
+    "gpytorch": "GPyTorch",
+    "botorch fit": "BoTorch's fit",
+    "botorch samples": "BoTorch's posterior samples",
+}
 #: Ways of a step, as the tables name them.
 WAYS = {
     "inv_quad_logdet": "`inv_quad_logdet`",
@@ -61,7 +68,7 @@ def framework_tables(results: Path, device: str) -> Iterator[str]:
     if not rows:
         return
     yield from STEPS.rstrip("\n").split("\n")
-    for part in ("steps", "jax", "gpytorch", "stacks"):
+    for part in STEP_PARTS:
         if part in rows:
             yield from ("", *_over_sizes(rows[part]))
     yield from _operators(rows.get("operators", []))

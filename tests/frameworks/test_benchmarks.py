@@ -37,7 +37,9 @@ def test_a_script_from_options_to_its_file(script, tmp_path, capsys):
         assert {("operators", name) for name in ours.__all__} <= ways
     if find_spec("jax"):
         assert ("jax", "operators") in ways and ("stacks", "inv_quad_logdet") in ways
-    assert ("gpytorch" in skipped) == (find_spec("gpytorch") is None)
+    for name in ("gpytorch", "botorch"):
+        assert (name in skipped) == (find_spec(name) is None)
+        assert ((name, "patched") in ways) == (find_spec(name) is not None)
     assert "geometric mean" in capsys.readouterr().out
 
 
