@@ -8,8 +8,9 @@ import fake_device
 import fake_kernels
 import torch
 
-from pyblasgpu.frontend.arrays import libraries, pytorch
+from pyblasgpu.frontend.arrays import pytorch
 from pyblasgpu.frontend.calls import call_cache
+from pyblasgpu.torch import launched
 
 __all__ = ["install"]
 
@@ -22,10 +23,14 @@ def install(monkeypatch: Any) -> Any:
     monkeypatch.setattr(torch.Tensor, "get_device", lambda _: 0, raising=False)
     call_cache.clear()
     monkeypatch.setattr(pytorch, "torch_stream", lambda: lambda device: 0)
-    for name in ("empty", "empty_here"):
-        monkeypatch.setattr(type(pytorch.TORCH), name, _empty)
-    monkeypatch.setattr(type(pytorch.TORCH), "empties", libraries.Library.empties)
+    monkeypatch.setattr(type(pytorch.TORCH), "empty", _empty)
+    for module in (pytorch, launched):
+        monkeypatch.setattr(module, "tensor_maker", lambda: _new)
     return kernels
+
+
+def _new(shape: Any, strides: Any, dtype: Any, device: int) -> torch.Tensor:
+    return torch.empty_strided(shape, strides, dtype=dtype)
 
 
 def _empty(self: Any, shape: Any, dtype: Any, device: int, stream: int) -> torch.Tensor:

@@ -194,6 +194,10 @@ FREE_CASES = {name: case for name, case in CASES.items() if case.name != "inv_qu
 #: Functions whose gradients are one list.
 AT_ONCE = {
     "product": lambda a, b: ours.gemm(a, b, alpha=2),
+    "symmetric": lambda a, b: ours.symm(a, b, alpha=2, lower=True),
+    "symmetric on the right": lambda a, b: ours.symm(a, b.mT, side="R"),
+    "multiplied by a triangle": lambda a, b: ours.trmm(a, b, alpha=2, lower=True, trans="C"),
+    "multiplied by a triangle on the right": lambda a, b: ours.trmm(a, b.mT, side="R"),
     "triangle": lambda a, b: ours.solve_triangular(a, b, upper=False),
     "triangle on the right": lambda a, b: ours.solve_triangular(a, b.mT, upper=True, left=False),
     "solution": lambda a, b: ours.solve_ex(a, b).result,

@@ -7,14 +7,24 @@ from __future__ import annotations
 
 from ..operands import Operand
 from ..types import Diag, Region, Side, Trans, Uplo
-from .copies import emit_copy, emit_copy_to_workspace, emit_zeros_beyond
+from .copies import emit_copy, emit_copy_to_workspace, emit_scale, emit_zeros_beyond
 from .lapack import getrs, potrs
 from .lapack.factor_steps import with_alpha
 from .launch_list import LaunchList, cached_launch_list
-from .level3 import gemm, trmm, trsm
+from .level3 import gemm, gemmtr, symm, syr2k, trmm, trsm
 from .level3.gemm import emit_gemm
+from .level3.triangle_update import TriangleUpdate
+from .level3.triangular import emit_into
 
-__all__ = ["of_definite_solution", "of_inverse", "of_product", "of_solution", "of_triangular_solution"]
+__all__ = [
+    "of_definite_solution",
+    "of_inverse",
+    "of_product",
+    "of_solution",
+    "of_symmetric_product",
+    "of_triangular_product",
+    "of_triangular_solution",
+]
 
 
 def of_product(
@@ -35,6 +45,49 @@ def _emit_of_product(
 ) -> None:
     gemm.emit(launches, g, b.T.conjugate(), ga, True, method)
     gemm.emit(launches, a.T.conjugate(), g, gb, True, method)
+
+
+def of_symmetric_product(
+    a: Operand, b: Operand, g: Operand, ga: Operand, gb: Operand, side: Side, uplo: Uplo
+) -> LaunchList:
+    """Return the list of alpha A^H G, the gradient of B in A B for that of the result, G, and of a triangle
+    of W + W^T for W = alpha G B^H, its diagonal that of W; of B A from the right.
+    """
+    return cached_launch_list(_emit_of_symmetric, (a, b, g, ga, gb), (side, uplo), 3)
+
+
+def _emit_of_symmetric(
+    launches: LaunchList, a: Operand, b: Operand, g: Operand, ga: Operand, gb: Operand, side: Side, uplo: Uplo
+) -> None:
+    one, other = (g, b.conjugate()) if side is Side.LEFT else (b.T.conjugate(), g.T)
+    syr2k.emit(launches, one, other, ga, TriangleUpdate(uplo, False, True, True))
+    emit_scale(launches, 0.5, _diagonal(ga), zero=False)
+    symm.emit(launches, a.conjugate(), g, gb, True, side, uplo, False)
+
+
+def _diagonal(a: Operand) -> Operand:
+    """Return the diagonal as a column."""
+    return a._replace(cols=1, row_stride=a.row_stride + a.col_stride)
+
+
+def of_triangular_product(
+    a: Operand, b: Operand, g: Operand, ga: Operand, gb: Operand, side: Side, uplo: Uplo
+) -> LaunchList:
+    """Return the list of alpha A^H G, the gradient of B in A B for that of the result, G, and of the triangle
+    of alpha G B^H; of B A from the right.
+    """
+    return cached_launch_list(_emit_of_triangular_product, (a, b, g, ga, gb), (side, uplo), 3)
+
+
+def _emit_of_triangular_product(
+    launches: LaunchList, a: Operand, b: Operand, g: Operand, ga: Operand, gb: Operand, side: Side, uplo: Uplo
+) -> None:
+    up = b.T.conjugate()
+    gemmtr.emit(
+        launches, *((g, up) if side is Side.LEFT else (up, g)), ga, TriangleUpdate(uplo, False, True, True)
+    )
+    flags = side, uplo.flipped, Diag.NON_UNIT
+    emit_into(launches, a.T.conjugate(), g, gb, trmm.emit, trmm.emit_apart, *flags)
 
 
 def of_inverse(x: Operand, g: Operand, ga: Operand) -> LaunchList:
@@ -62,9 +115,8 @@ def of_triangular_solution(
 def _emit_of_triangular(
     launches: LaunchList, a: Operand, x: Operand, g: Operand, ga: Operand, gb: Operand, side: Side, uplo: Uplo
 ) -> None:
-    system = a.T.conjugate(), gb, side, uplo.flipped, Diag.NON_UNIT
-    emit_copy(launches, 1.0, g, gb)
-    with_alpha(launches, 1.0, lambda: trsm.emit(launches, *system))
+    flags = trsm.emit, trsm.emit_apart, side, uplo.flipped, Diag.NON_UNIT
+    with_alpha(launches, 1.0, lambda: emit_into(launches, a.T.conjugate(), g, gb, *flags))
     emit_zeros_beyond(launches, ga, uplo)
     _emit_outer(launches, gb, x, ga, side, Region.of(uplo))
 

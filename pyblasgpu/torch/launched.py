@@ -16,7 +16,7 @@ from torch.nn import Parameter
 
 from ..dispatch.choose import generation
 from ..frontend.arrays.layouts import Layout, batches
-from ..frontend.arrays.pytorch import TORCH
+from ..frontend.arrays.pytorch import TORCH, tensor_maker
 from ..frontend.calls.call_cache import CachedCall, find, keep
 from ..frontend.calls.lazy_routines import after_copy, launch_list_of, routine_module
 from ..frontend.engine_options import ambient_options
@@ -66,13 +66,13 @@ class _Kept(NamedTuple):
     ----------
     call : CachedCall
     new : tuple
-        Sizes, strides, dtype and device of each output.
+        Shape, strides and dtype of each output.
     order : callable
         Gives the addresses of the operands, of those of inputs and outputs.
     """
 
     call: CachedCall
-    new: tuple[tuple[Any, Any, torch.dtype, torch.device], ...]
+    new: tuple[tuple[tuple[int, ...], tuple[int, ...], torch.dtype], ...]
     order: Callable[[list[int]], tuple[int, ...]]
 
 
@@ -117,12 +117,11 @@ def launched(row: Any, args: tuple[Any, ...]) -> Any:
         keep(key, kept)
     if not kept:
         return None
-    outputs = []
-    for size, stride, dtype, device in kept.new:
-        out = torch.empty_strided(size, stride, dtype=dtype, device=device)
+    call, new, outputs = kept.call, tensor_maker(), []
+    for shape, strides, dtype in kept.new:
+        out = new(shape, strides, dtype, call.device)
         outputs.append(out)
         addresses.append(out.data_ptr())
-    call = kept.call
     if not call.run_apart(kept.order(addresses), alpha, beta, TORCH.current_stream(call.device)):
         return None
     result = tuple(outputs) if len(outputs) > 1 else outputs[0]
@@ -194,7 +193,7 @@ def _kept(row: Any, args: tuple[Any, ...], inputs: Any) -> _Kept | bool:
     call = None if any(shape != whole[-1].shape[:-2] for shape in written) else _call(whole, prepare)
     if call is None:
         return False
-    new = tuple((each.shape, each.stride(), each.dtype, each.device) for each in outputs)
+    new = tuple((tuple(each.shape), each.stride(), each.dtype) for each in outputs)
     return _Kept(call, new, itemgetter(*order))
 
 

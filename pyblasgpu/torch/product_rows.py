@@ -154,7 +154,38 @@ class RankK(rows.RankK, Operator):
         (pb.herk if hermitian else pb.syrk)(a, lower=lower, **options)
 
 
+class _SideGradients(Gradients):
+    """Gradients of a product with a matrix `a` of which one triangle counts."""
+
+    places = Places(("a", "b", "g", "alpha", "left", "lower"), (0, 1, 2), (4, 5), (3,))
+
+    @staticmethod
+    def empty(a, b, g, alpha, left, lower):
+        return by_rows(a, a.shape), by_rows(b, b.shape)
+
+
+class _SymmetricGradients(_SideGradients):
+    @staticmethod
+    def launches(a, b, g, alpha, left, lower):
+        return of_gradients("of_symmetric_product", _side(left), _uplo(lower))
+
+
+class _TriangularProductGradients(_SideGradients):
+    @staticmethod
+    def launches(a, b, g, alpha, left, lower):
+        return of_gradients("of_triangular_product", _side(left), _uplo(lower))
+
+
 class Symm(rows.Symm, Operator):
+    @staticmethod
+    def at_once(s, g):
+        if not (s.needs["a"] and s.needs["b"]) or s.a.shape[:-2] != s.b.shape[:-2]:
+            return None
+        if s.hermitian and s.a.is_complex():
+            return None
+        both = launched(_SymmetricGradients, (s.a, s.b, g, s.alpha, s.left, s.lower))
+        return both and (*both, s.needs["c"] and s.beta * g)
+
     @staticmethod
     def launches(a, b, c, alpha, beta, left, lower, hermitian):
         hermitian = hermitian and a.is_complex()
@@ -171,6 +202,12 @@ class Symm(rows.Symm, Operator):
 
 
 class Trmm(rows.Trmm, Operator):
+    @staticmethod
+    def at_once(s, g):
+        if not (s.needs["a"] and s.needs["b"]) or s.unit or s.a.shape[:-2] != s.b.shape[:-2]:
+            return None
+        return launched(_TriangularProductGradients, (s.a, s.b, g, s.alpha, s.left, s.lower))
+
     @staticmethod
     def launches(a, b, alpha, left, lower, unit):
         return of_level3("trmm", 2, side=_side(left), uplo=_uplo(lower), diag=_diag(unit))

@@ -5,16 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
 
 from ...types import Dtype
-from .layouts import Layout, MisalignedError, check_alignment
+from .layouts import Layout, MisalignedError, check_alignment, strides_by_rows
 from .libraries import Library, NewArray, NoArrayError, count_write, module, reachable
 
-__all__ = ["TORCH", "torch_stream"]
+__all__ = ["TORCH", "tensor_maker", "torch_stream"]
 
 
 class _Torch(Library):
@@ -98,18 +98,13 @@ class _Torch(Library):
             return torch.empty(shape, dtype=getattr(torch, dtype.name), device=torch.device("cuda", device))
 
     def empty_here(self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int) -> Any:
-        torch = module("torch")
-        is_here = torch.cuda.current_device() == device and self.current_stream(device) == stream
-        if not is_here:
+        if self.current_stream(device) != stream:
             return self.empty(shape, dtype, device, stream)
-        return torch.empty(shape, dtype=getattr(torch, dtype.name), device=torch.device("cuda", device))
+        return tensor_maker()(shape, _strides_by_rows(shape), _dtype_of(dtype), device)
 
     def empties(self, shapes: Sequence[NewArray], device: int, stream: int) -> list[Any]:
-        torch = module("torch")
-        if torch.cuda.current_device() != device:
-            return super().empties(shapes, device, stream)
-        place = torch.device("cuda", device)
-        return [torch.empty(shape, dtype=getattr(torch, dtype.name), device=place) for shape, dtype in shapes]
+        new = tensor_maker()
+        return [new(shape, _strides_by_rows(shape), _dtype_of(dtype), device) for shape, dtype in shapes]
 
     def copied(self, array: Any, dtype: Dtype, stream: int | None) -> Layout:
         if array.data_ptr() % array.element_size():
@@ -137,6 +132,37 @@ def torch_stream() -> Callable[[int], int]:
         return torch._C._cuda_getCurrentRawStream
     except AttributeError:
         return lambda device: torch.cuda.current_stream(device).cuda_stream
+
+
+@cache
+def tensor_maker() -> Callable[..., Any]:
+    """Return ``new(shape, strides, dtype, device)``, a tensor on a device's current stream, without values.
+
+    Shape and strides are tuples. The public function parses its arguments for longer than PyTorch's allocator
+    takes; PyTorch's compilers use the other one, of the current device, in the code that they write.
+    """
+    torch = module("torch")
+    try:
+        current_device, new_here = torch._C._cuda_getDevice, torch._C._dynamo.guards._empty_strided_cuda
+    except AttributeError:
+        current_device, new_here = (lambda: None), None
+
+    def new(shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any, device: int) -> Any:
+        if current_device() == device:
+            return new_here(shape, strides, dtype)
+        return torch.empty_strided(shape, strides, dtype=dtype, device=torch.device("cuda", device))
+
+    return new
+
+
+#: Strides of new row-major tensors, in elements.
+_strides_by_rows = lru_cache(1024)(strides_by_rows)
+
+
+@cache
+def _dtype_of(dtype: Dtype) -> Any:
+    """Return PyTorch's name of a dtype."""
+    return getattr(module("torch"), dtype.name)
 
 
 def _records_gradients() -> bool:
