@@ -23,8 +23,10 @@ __all__ = [
     "emit_block_reflector",
     "emit_conjugate",
     "emit_identity",
+    "emit_joined_triangle",
     "emit_product",
     "emit_triangle",
+    "emit_zeros",
     "new_block_reflector",
 ]
 
@@ -46,6 +48,10 @@ class BlockReflector(NamedTuple):
     def part(self, rows: int, count: int) -> BlockReflector:
         """Memory for `count` reflectors of `rows` rows."""
         return BlockReflector(self.v.block(0, 0, rows, count), self.t.block(0, 0, count, count))
+
+    def leading(self, count: int) -> BlockReflector:
+        """The first `count` reflectors."""
+        return self.part(self.v.rows, count)
 
 
 def blocks_of(launches: LaunchList, count: int) -> list[tuple[int, int]]:
@@ -93,6 +99,19 @@ def emit_triangle(launches: LaunchList, tau: Operand, v: Operand, t: Operand) ->
     launches.emit(larft_leaf.source(leaf), 1, (tau, t), numbers_of_t, ())
 
 
+def emit_joined_triangle(launches: LaunchList, block: BlockReflector, first: int) -> None:
+    """Emit what T of all reflectors has between T1 of the first ones and T2 of the others, which are there:
+    -T1 V1^H V2 T2.
+    """
+    (v, t), rows, others = block, block.v.rows - first, block.v.cols - first
+    left, right = v.block(first, 0, rows, first), v.block(first, first, rows, others)
+    with launches.temporary():
+        products, x = (launches.scratch(first, others, v.batch, ALIGNED) for _ in range(2))
+        emit_gemm(launches, 1.0, left.T.conjugate(), right, 0.0, products)
+        emit_gemm(launches, 1.0, products, t.block(first, first, others, others), 0.0, x)
+        emit_gemm(launches, -1.0, t.block(0, 0, first, first), x, 0.0, t.block(0, first, first, others))
+
+
 def emit_conjugate(launches: LaunchList, tau: Operand) -> Operand:
     """Emit and return the conjugated factors of reflectors."""
     if tau.dtype.is_complex and not tau.is_empty:
@@ -103,6 +122,11 @@ def emit_conjugate(launches: LaunchList, tau: Operand) -> Operand:
 def emit_identity(launches: LaunchList, a: Operand, first: int) -> None:
     """Emit columns of the identity; the one of the first column is in row `first`."""
     _emit_copy(launches, a, a, first, copies=False)
+
+
+def emit_zeros(launches: LaunchList, a: Operand) -> None:
+    """Emit a matrix of zeros."""
+    emit_identity(launches, a, a.rows)
 
 
 def _emit_copy(launches: LaunchList, a: Operand, v: Operand, first: int, copies: bool) -> None:

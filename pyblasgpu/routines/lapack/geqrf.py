@@ -14,7 +14,7 @@ from ...dispatch.algorithms import tiles_per_block
 from ...dispatch.leaf import runs
 from ...dispatch.operand_copies import ALIGNED
 from ...dispatch.overrides import get_override, splits_singles
-from ...gpu.device import current
+from ...gpu.device import Device, current
 from ...kernels.factor.qr import geqrf_panel, geqrf_small
 from ...operands import Operand
 from ..launch_list import LaunchList, cached_launch_list
@@ -24,8 +24,10 @@ from .block_reflector import (
     BlockReflector,
     blocks_of,
     emit_block_reflector,
+    emit_joined_triangle,
     emit_product,
     emit_triangle,
+    emit_zeros,
     new_block_reflector,
 )
 from .factor_steps import leaf_config
@@ -34,6 +36,7 @@ from .lookahead import emit_lookahead
 __all__ = ["emit", "emit_panel", "launch_list"]
 
 FP16 = "gemm_wgmma"
+JOINED = 4  # panels of a block, at most, whose T are joined; of more it is made anew
 AHEAD = 8  # blocks of columns with lookahead, at least; with fewer, waits take what is gained
 
 
@@ -126,9 +129,7 @@ def _emit_block(
     else:
         v = launches.scratch(a.rows, a.cols, a.batch, ALIGNED) if out is None else out.v
         wide = small if get_override(geqrf_panel.STEM) is None else None
-        _emit_panels(launches, (wide, config), tau, a, v)
-        if out is not None:
-            emit_triangle(launches, tau, *out)
+        _emit_panels(launches, (wide, config), tau, a, v, None if out is None else out.t)
         return out
     return None if out is None else emit_block_reflector(launches, tau, a, out)
 
@@ -161,26 +162,51 @@ def _emit_right(launches: LaunchList, tau: Operand, a: Operand, right: Operand) 
 
 
 def _emit_panels(
-    launches: LaunchList, configs: tuple[Any, Any], tau: Operand, a: Operand, v: Operand
+    launches: LaunchList,
+    configs: tuple[Any, Any],
+    tau: Operand,
+    a: Operand,
+    v: Operand,
+    whole: Operand | None,
 ) -> None:
-    """Emit the factors of a block of columns by panels, each applied to those right of it; and V."""
-    (wide, narrow), first, device = configs, 0, current(launches.device)
+    """Emit the factors of a block of columns by panels, each applied to those right of it; V; and T if there
+    is memory for the `whole` of it.
+    """
+    panels = _panels_of(configs, a, current(launches.device))
+    joins = whole is not None and len(panels) <= JOINED
+    if whole is not None and joins and len(panels) > 1:
+        emit_zeros(launches, whole)
+    for first, count, config in panels:
+        rows, last = a.rows - first, first + count
+        part, right = v.block(first, first, rows, count), a.block(first, last, rows, a.cols - last)
+        with launches.temporary():
+            if whole is not None and joins:
+                t = whole.block(first, first, count, count)
+            else:
+                t = launches.scratch(count, count, a.batch, ALIGNED)
+            factors, columns = tau.block(first, 0, count, 1), a.block(first, first, rows, count)
+            if isinstance(config, geqrf_small.GeqrfSmall):
+                needs_t = joins or last < a.cols
+                _emit_small(launches, config, factors, columns, part, t if needs_t else None, first)
+            else:
+                emit_panel(launches, config, factors, columns, part, t, first)
+            emit_product(launches, BlockReflector(part, t), right, adjoint=True)
+            if whole is not None and joins and first:
+                emit_joined_triangle(launches, BlockReflector(v, whole).leading(last), first)
+    if whole is not None and not joins:
+        emit_triangle(launches, tau, v, whole)
+
+
+def _panels_of(configs: tuple[Any, Any], a: Operand, device: Device) -> list[tuple[int, int, Any]]:
+    """The first column of each panel, their number, and the Config."""
+    (wide, narrow), panels, first = configs, [], 0
     while first < a.cols:
         rows = a.rows - first
-        in_registers = None if wide is None else wide.panel(rows)
-        config = narrow.panel(rows, device) if in_registers is None else in_registers
-        count = min(config.COLS, a.cols - first)
-        part, last = v.block(first, first, rows, count), first + count
-        with launches.temporary():
-            t = launches.scratch(count, count, a.batch, ALIGNED)
-            factors, columns = tau.block(first, 0, count, 1), a.block(first, first, rows, count)
-            if in_registers is None:
-                emit_panel(launches, config, factors, columns, part, t, first)
-            else:
-                _emit_small(launches, config, factors, columns, part, t if last < a.cols else None, first)
-            right = a.block(first, last, rows, a.cols - last)
-            emit_product(launches, BlockReflector(part, t), right, adjoint=True)
-        first = last
+        config = None if wide is None else wide.panel(rows)
+        config = narrow.panel(rows, device) if config is None else config
+        panels.append((first, min(config.COLS, a.cols - first), config))
+        first += config.COLS
+    return panels
 
 
 def emit_panel(
