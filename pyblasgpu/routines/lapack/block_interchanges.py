@@ -35,10 +35,8 @@ class BlockInterchanges:
         Pivots, and the matrix.
     block : int
         Columns of a block.
-    width : int
-        Pivots of a group of moves.
-    moves_from : callable
-        ``moves_from(first)`` returns the moves of the panels from a column on.
+    moves_at : callable
+        ``moves_at(first)`` returns the moves of the panels from a column on, and the pivots of a group.
     """
 
     def __init__(
@@ -47,11 +45,9 @@ class BlockInterchanges:
         piv: Operand,
         a: Operand,
         block: int,
-        width: int,
-        moves_from: Callable[[int], Operand],
+        moves_at: Callable[[int], tuple[Operand, int]],
     ):
-        self._launches, self._piv, self._a, self._block, self._width = launches, piv, a, block, width
-        self._moves_from = moves_from
+        self._launches, self._piv, self._a, self._block, self._moves_at = launches, piv, a, block, moves_at
         device = current(launches.device)
         letter = real_dtype(a.dtype).letter
         self._config = FIXED[permute_rows.STEM].fixed_config(letter).fitting(device.shared_per_block)
@@ -71,14 +67,13 @@ class BlockInterchanges:
         if self._permutes and column_bytes <= min(COLUMN_BYTES * pivots, self._config.shared_bytes):
             self._permute(self._order_of(first, last), beside)
         else:
-            laswp.interchange(self._launches, self._moves_from(first), beside, self._width, pivots)
+            self._by_moves(first, beside, pivots)
 
     def on_the_left(self, first: int, last: int) -> None:
         """Emit those of the columns before a block, but what is postponed."""
         left = min(first, self._postponed_from)
         if left:
-            beside = self._a.block(first, 0, self._a.rows - first, left)
-            laswp.interchange(self._launches, self._moves_from(first), beside, self._width, last - first)
+            self._by_moves(first, self._a.block(first, 0, self._a.rows - first, left), last - first)
 
     def finish(self) -> None:
         """Emit what was postponed: each block of columns by the pivots of all later ones."""
@@ -88,6 +83,10 @@ class BlockInterchanges:
         if columns > 0:
             orders = self._emit_orders(begin, begin + count, block)
             self._permute(orders, a.block(begin, begin, a.rows - begin, columns), block)
+
+    def _by_moves(self, first: int, beside: Operand, pivots: int) -> None:
+        moves, group = self._moves_at(first)
+        laswp.interchange(self._launches, moves, beside, group, pivots)
 
     def _first_postponed(self) -> int:
         """Return the first column whose rows below its block fit shared memory; the last one: none."""

@@ -91,22 +91,33 @@ FEWEST_INNER = 4  # inner blocks of a block, which is factored panel by panel wi
 
 
 class _Factors(NamedTuple):
-    """State shared by the steps: the Config of the best panels, their columns, and the operands.
+    """State shared by the steps: the Config of the best panels, that of the panels of a block, the operands.
 
-    `moves` holds the interchanges of all panels, one after the other.
+    `moves` holds the interchanges of all panels, one after the other, of `columns` columns.
     """
 
     config: GetrfPanel
-    width: int
+    of_block: GetrfPanel
+    columns: int
     moves: Operand
     piv: Operand
     info: Operand
     a: Operand
 
+    @property
+    def width(self) -> int:
+        """Columns of a panel of the block."""
+        return self.of_block.COLS
+
     def moves_from(self, first: int) -> Operand:
         """Return the moves of the panels from a column on."""
-        rows = self.moves.rows // -(-self.piv.rows // self.width) * (first // self.width)
+        rows = self.moves.rows * first // self.columns
         return self.moves.block(rows, 0, self.moves.rows - rows, 1)
+
+    def from_row(self, first: int) -> _Factors:
+        """Return the state of a block that begins at a row: panels of many rows may have fewer columns."""
+        found = self.config.specialize(self.a.rows - first, current(self.a.device))
+        return self._replace(of_block=found) if found.COLS <= self.config.COLS else self
 
 
 #: ``emit(first, cols)`` emits the factors of a panel, and its interchanges in columns outside it.
@@ -126,11 +137,13 @@ def _emit_factors(launches: LaunchList, config: GetrfPanel, piv: Operand, info: 
         _emit_columns(launches, width, partial(_emit_panel_by_columns, launches, piv, info, a), a, 0, count)
         _emit_right(launches, a, (0, count), (count, a.cols))
         return
-    moves = laswp.moves_scratch(launches, 2 * width * -(-count // width), a.batch)
-    factors = _Factors(config, width, moves, piv, info, a)
+    widest = max(width, config.COLS)
+    columns = widest * -(-count // widest)
+    moves = laswp.moves_scratch(launches, 2 * columns, a.batch)
+    factors = _Factors(config, panel_config, columns, moves, piv, info, a)
     block = lookahead_width("getrf", a.dtype, count, launches.policy, a.batch)
-    if width <= block < count:
-        _emit_blocks(launches, factors, block // width * width)
+    if widest <= block < count:
+        _emit_blocks(launches, factors, block // widest * widest)
         return
     _emit_columns(launches, width, partial(_emit_panel, launches, factors, window), a, 0, count)
     _emit_right(launches, a, (0, count), (count, a.cols))
@@ -138,25 +151,31 @@ def _emit_factors(launches: LaunchList, config: GetrfPanel, piv: Operand, info: 
 
 def _emit_blocks(launches: LaunchList, factors: _Factors, block: int) -> None:
     """Emit the factors with lookahead, by blocks of `block` columns, wide ones in two parts."""
-    a, width = factors.a, factors.width
+    a, width = factors.a, max(factors.width, factors.config.COLS)
     count = min(a.rows, a.cols)
     first_part = max(int(launches.policy.getrf_first_columns) // width, 1) * width
     parts = 2 if 2 * first_part <= block else 1
     begins = range(0, count, block)
     bounds = [at for x in begins for at in (x, min(x + first_part, count))[:parts]] + [count, a.cols]
 
-    interchanges = BlockInterchanges(launches, factors.piv, a, block, width, factors.moves_from)
+    def factors_at(first: int) -> _Factors:
+        return factors.from_row(first // block * block)
+
+    def moves_at(first: int) -> tuple[Operand, int]:
+        return factors.moves_from(first), factors_at(first).width
+
+    interchanges = BlockInterchanges(launches, factors.piv, a, block, moves_at)
 
     def factor(j: int) -> None:
         first, last = bounds[j * parts], bounds[j * parts + 1]
-        _emit_wide_block(launches, factors, (first, last), first)
+        _emit_wide_block(launches, factors_at(first), (first, last), first)
 
     def factor_rest(j: int) -> None:
         first, middle, last = bounds[2 * j : 2 * j + 3]
         if middle < last:
             interchanges.on_the_right(first, middle, (middle, last))
             _emit_right(launches, a, (first, middle), (middle, last))
-            _emit_wide_block(launches, factors, (middle, last), first)
+            _emit_wide_block(launches, factors_at(first), (middle, last), first)
 
     def update(j: int, first: int, end: int) -> None:
         factored, columns = (bounds[j * parts], bounds[(j + 1) * parts]), (bounds[first], bounds[end])
@@ -243,11 +262,10 @@ def _emit_panel(
     """Emit the factors of a panel, and its interchanges in the other columns of `window`; whether the rows of
     U right of it are there, as in a block of few columns they may be.
     """
-    _, width, _, piv, info, a = factors
-    rows, device = a.rows - first, current(launches.device)
-    config = factors.config.specialize(rows, device)
-    if width != config.COLS:  # rows in memory are numbered by groups of all columns
-        config = factors.config.specialize(a.rows, device)
+    piv, info, a = factors.piv, factors.info, factors.a
+    rows, config = a.rows - first, factors.config.specialize(a.rows - first, current(launches.device))
+    if factors.width != config.COLS:  # moves in memory are groups of all columns of a panel
+        config = factors.of_block
     takes_outside_columns = in_block and config.takes_outside_columns(rows)
     panel, pivots = a.block(first, first, rows, cols), piv.block(first, 0, cols, 1)
     moves, blocks, (left, right) = factors.moves_from(first), config.grid(rows), window
