@@ -93,7 +93,7 @@ def test_lu_factors(kernels, letter, m, n, order, inner, first, least):
         np.testing.assert_allclose(got, expected, atol=1e-9)
 
 
-@pytest.mark.parametrize("letter, least", [("s", 0), ("d", 10**6), ("c", 0)])
+@pytest.mark.parametrize("letter, least", [("s", 0), ("d", 10**6), ("d", 0)])
 def test_lu_panels_become_wider_where_rows_are_fewer(kernels, letter, least):
     """Blocks of many rows have panels of 16 columns in double precision, later ones of 32."""
     a = uniform(letter, 8400, 400)
@@ -107,7 +107,7 @@ def test_lu_panels_become_wider_where_rows_are_fewer(kernels, letter, least):
     assert widths == ({32} if letter == "s" else {16, 32})
     if letter == "d":
         np.testing.assert_array_equal(piv.view(np.int32)[:, 0], pivots)
-    np.testing.assert_allclose(got, expected, atol=1e-2 if letter in "sc" else 1e-9)
+    np.testing.assert_allclose(got, expected, atol=1e-2 if letter == "s" else 1e-9)
 
 
 @pytest.mark.parametrize("letter", "sz")

@@ -179,7 +179,7 @@ class GetrfPanel(KernelConfig):
             if config.grid(rows) <= config.CLUSTER and needed <= device.shared_per_block:
                 return config
             config = replace(config, ROWS=2 * config.ROWS)
-        if self.CLUSTER > 1 and (self.row_words <= WARP or self.COLS == WARP):
+        if self.CLUSTER > 1 and (self.row_words <= WARP or (self.dtype == "d" and self.COLS == WARP)):
             columns = self.COLS if self.row_words <= WARP else self.COLS // 2  # what registers have room for
             two = replace(self, ROWS=2 * TALL, COLS=columns, PER_THREAD=2)
             if two.grid(rows) <= two.CLUSTER and two.of_kernel.shared_bytes <= device.shared_per_block:
