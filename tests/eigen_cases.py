@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
 from pyblasgpu.types import DTYPES
 
-__all__ = ["KINDS", "check_eigen", "check_singular", "hermitian"]
+__all__ = ["KINDS", "check_eigen", "check_reference", "check_singular", "hermitian", "reference"]
+
+#: Matrices of each kind in float64, and their eigenvalues to 20 digits, by mpmath with 400.
+REFERENCE = Path(__file__).with_name("eigen_reference.json")
 
 #: Multiple of n u that bounds residuals and departures from orthogonality.
 FACTOR = 10
@@ -75,6 +80,21 @@ def check_eigen(a: np.ndarray, w: np.ndarray, v: np.ndarray | None = None) -> No
         residuals = matrices @ vectors - vectors * values[..., None, :]
         assert np.linalg.norm(departures, axis=(-2, -1)).max(initial=0) <= bound * np.sqrt(n)
         assert (np.linalg.norm(residuals, axis=-2) <= bound * norms + lost).all()
+
+
+def reference(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """The matrices of order n of `REFERENCE`, as a stack, and their eigenvalues."""
+    cases = [case for case in json.loads(REFERENCE.read_text()) if len(case["eigenvalues"]) == n]
+    a = np.zeros((len(cases), n, n))
+    a[:, *np.tril_indices(n)] = [case["lower"] for case in cases]
+    a += np.tril(a, -1).swapaxes(1, 2)
+    return a, np.array([case["eigenvalues"] for case in cases], "d")
+
+
+def check_reference(values: np.ndarray, w: np.ndarray) -> None:
+    """Check that `w` are these eigenvalues of `reference`."""
+    bound = FACTOR * values.shape[-1] * np.finfo("d").eps / 2 * np.abs(values).max(axis=-1)
+    assert (np.abs(w - values).max(axis=-1) <= bound + np.finfo("d").smallest_subnormal).all()
 
 
 def check_singular(

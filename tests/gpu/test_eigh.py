@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from eigen_cases import KINDS, check_eigen, hermitian
+from eigen_cases import KINDS, check_eigen, check_reference, hermitian, reference
 
 from pyblasgpu.gpu.device import current
 from pyblasgpu.routines.lapack import eigh_batched, eigh_jacobi
@@ -53,6 +53,14 @@ def test_all_orders(letter, order):
         assert not first[2].any()
         for one, other in zip(first, eigh(a, uplo, order), strict=True):
             np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 8])
+def test_eigenvalues_of_hard_matrices(n):
+    a, values = reference(n)
+    w, _, info = eigh(a)
+    assert not info.any()
+    check_reference(values, w)
 
 
 @pytest.mark.parametrize("kind", KINDS)

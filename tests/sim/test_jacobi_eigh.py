@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from covering import pairs
-from eigen_cases import KINDS, check_eigen, hermitian
+from eigen_cases import KINDS, check_eigen, check_reference, hermitian, reference
 
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.kernels.factor.eigen import jacobi_eigh
@@ -49,6 +49,16 @@ def check(
 
 
 EACH = pytest.mark.parametrize("threads", [WARPS, BLOCK], ids=["warps", "block"])
+
+
+@EACH
+@pytest.mark.parametrize("n", [2, 3, 5, 8])
+def test_eigenvalues_of_hard_matrices(threads, n):
+    a, values = reference(n)
+    w, v, info = np.empty_like(values), np.empty_like(a), np.ones((len(a), 1), np.int32)
+    decompose(a, w, v, info, threads=threads)
+    assert not info.any()
+    check_reference(values, w)
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 8, 12])
