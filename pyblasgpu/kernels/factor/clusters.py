@@ -10,7 +10,7 @@ from ...gpu.backend import cuda, device_function, ptx
 if TYPE_CHECKING:
     from ...gpu.device import Device
 
-__all__ = ["cluster_meeter", "largest_cluster"]
+__all__ = ["MOST_BLOCKS", "cluster_meeter", "largest_cluster"]
 
 MOST_BLOCKS, MANY = 16, 132  # blocks of a cluster on a Hopper device of as many multiprocessors
 

@@ -5,8 +5,8 @@ Each warp multiplies it with its own columns. The warp that has column j makes t
 apply it. The warp of column j + 1 then leaves that for the next step. So a step has one sum over lanes.
 
 A panel also leaves V with its ones and zeros, and T of I - V T V^H. The products of column j with columns
-before it are those that T needs. Several blocks of a panel exchange their sums, and meet once a step. They
-are a cluster, which meets sooner, where the device has such large ones.
+before it are those that T needs. Several blocks of a panel exchange their sums once a step. They are a
+cluster where the device has such large ones (`panel_exchange`).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from ..clusters import cluster_meeter, largest_cluster
 from ..lane_sums import adder, larger, several_over_warp
 from .larft_leaf import triangle_maker
 from .meeting import WORDS, meeting
+from .panel_exchange import cluster_exchanger, exchanger, gatherer, slot_elements
 from .reflector import BETA, FACTOR, TAU, multiplier, projector, reflector
 from .register_columns import (
     column_scaler,
@@ -87,6 +88,11 @@ class GeqrfPanel(BlockConfig):
         )
 
     @property
+    def IS_CLUSTER(self) -> bool:
+        """Whether the blocks of a panel are a cluster."""
+        return self.HAS_CLUSTERS and self.KIND == SPREAD
+
+    @property
     def WARPS(self) -> int:
         """Warps of a block."""
         return self.DIM // WARP
@@ -115,7 +121,8 @@ class GeqrfPanel(BlockConfig):
     @property
     def shared_elements(self) -> int:
         """The shared memory that `_places` describes."""
-        return 2 * self.block_rows + HEAD + self.COLS * (3 + self.ld)
+        own = 2 * self.block_rows + HEAD + self.COLS * (3 + self.ld)
+        return own + slot_elements(self) * self.IS_CLUSTER
 
     @property
     def variants(self) -> tuple[Self, ...]:
@@ -140,8 +147,8 @@ class GeqrfPanel(BlockConfig):
     def panel(self, rows: int, device: Device) -> Self:
         """The Config for panels of `rows` rows on a device."""
         *others, last = self.on(device).variants
-        most = largest_cluster(device)
-        return next((each for each in others if each.grid(rows) <= (most if each.HAS_CLUSTERS else 1)), last)
+        blocks = {True: range(2, largest_cluster(device) + 1), False: range(2)}
+        return next((each for each in others if each.grid(rows) in blocks[each.IS_CLUSTER]), last)
 
     def grid(self, rows: int) -> int:
         """Blocks of a panel of `rows` rows."""
@@ -170,8 +177,8 @@ def source(config: GeqrfPanel) -> KernelSource:
     Grid: x one block, or ``config.grid(m)``, a cluster or all resident; z the batch. R replaces the upper
     triangle of A, the reflectors the rest.
     """
-    is_resident = config.KIND == SPREAD and not config.HAS_CLUSTERS
-    cluster = WHOLE_ROWS if config.HAS_CLUSTERS else 1
+    is_resident = config.KIND == SPREAD and not config.IS_CLUSTER
+    cluster = WHOLE_ROWS if config.IS_CLUSTER else 1
     return KernelSource.of(
         config, PARAMETERS, lambda: _build(config), cooperative=is_resident, cluster=cluster
     )
@@ -181,7 +188,7 @@ def _meeting(config: GeqrfPanel) -> tuple[Callable, Callable]:
     """``meet(flags, number, blocks, t)`` and ``part(flags, blocks, t)`` as of `meeting`; clusters need no
     flags.
     """
-    if not config.HAS_CLUSTERS:
+    if not config.IS_CLUSTER:
         return meeting()
     meet_in_cluster = cluster_meeter(True)
 
@@ -221,30 +228,6 @@ def _publisher(config: GeqrfPanel) -> Callable:
     return publish
 
 
-def _exchange(config: GeqrfPanel, parts: int, combine: Callable) -> tuple[Callable, Callable]:
-    """``leave(0, left, x, block, blocks, warp, lane)``: `parts` reals of each column of a block, for all
-    blocks; ``gather(0, x, left, blocks, warp, lane)``: those of all blocks, each lane combines some of them.
-    """
-    WARPS, real, int32 = config.WARPS, ptx.REALS[config.dtype_facts.real], ptx.types.int32
-
-    @device_function
-    def leave(c, left, x, block, blocks, warp, lane):
-        if lane == 0:
-            for part in range(parts):
-                left[((warp + c * WARPS) * parts + part) * blocks + block] = x[c * parts + part]
-
-    @device_function
-    def gather(c, x, left, blocks, warp, lane):
-        for part in range(parts):
-            y, block = real(0), int32(lane)
-            while block < blocks:
-                y = combine(y, left[((warp + c * WARPS) * parts + part) * blocks + block])
-                block = int32(block + WARP)
-            x[c * parts + part] = y
-
-    return unrolled(config.OWN, leave), unrolled(config.OWN, gather)
-
-
 def _places(config: GeqrfPanel) -> tuple[int, ...]:
     """Return where shared memory has elements on the diagonal, the reflector, tau, factors of v, reciprocals
     of scales, and V^H V below T; columns come first.
@@ -254,6 +237,12 @@ def _places(config: GeqrfPanel) -> tuple[int, ...]:
     taus = tops + HEAD * REALS
     size = config.COLS * REALS
     return tops, tops + 2 * REALS, taus, taus + size, taus + 2 * size, taus + 3 * size
+
+
+def _slots(config: GeqrfPanel) -> int:
+    """Return where shared memory has the slots of a cluster, at a multiple of 8 bytes."""
+    end = _places(config)[-1] + config.COLS * config.ld * config.dtype_facts.reals_per_element
+    return end + end % 2
 
 
 def _product_leaver(config: GeqrfPanel) -> Callable:
@@ -340,8 +329,8 @@ def _stepper(config: GeqrfPanel) -> Callable:
     make, project, multiply = _reflector_maker(config), projector(facts), multiplier(facts)
     dot, update, publish = dotter(config), updater(config), _publisher(config)
     add = several_over_warp(OWN * REALS, adder())
-    leave, gather = _exchange(config, REALS, adder())
-    (meet, _), leave_product = _meeting(config), _product_leaver(config)
+    leave_product, IS_CLUSTER = _product_leaver(config), config.IS_CLUSTER
+    exchange = cluster_exchanger(config, _slots(config))[1] if IS_CLUSTER else exchanger(config)
 
     @device_function
     def read(k, v, column, lane):
@@ -349,25 +338,6 @@ def _stepper(config: GeqrfPanel) -> Callable:
             v[k * REALS + part] = column[(k * WARP + lane) * REALS + part]
 
     reads = unrolled(ROWS, read)
-
-    @device_function
-    def leave_head(c, x, head, j, warp, lane):
-        if lane == j:
-            for part in range(REALS):
-                head[(warp + c * WARPS) * REALS + part] = x[c * ROWS * REALS + part]
-
-    leave_heads = unrolled(OWN, leave_head)
-
-    @device_function
-    def exchange(x, sums, left, flags, j, block, blocks, warp, lane, t):
-        """Sums over all blocks, and row j, which the first one has."""
-        head = offset(left, SPAN * blocks)
-        leave(0, left, sums, block, blocks, warp, lane)
-        if block == 0:
-            leave_heads(0, x, head, j, warp, lane)
-        meet(flags, int32(j + 2), blocks, t)
-        gather(0, sums, left, blocks, warp, lane)
-        add(sums, lane)
 
     @device_function
     def column(c, x, v, sums, y, w, h, s, left, blocks, j, top, warp, lane):
@@ -415,7 +385,8 @@ def _stepper(config: GeqrfPanel) -> Callable:
             left_now = offset(left, parity * (SPAN * (blocks + 1)))
             tops = offset(s, TOPS + parity * REALS)
             if SPREADS:
-                exchange(x, sums, left_now, flags, j, block, blocks, warp, lane, t)
+                exchange(x, sums, left_now, s if IS_CLUSTER else flags, j, block, blocks, warp, lane, t)
+                add(sums, lane)
                 tops = offset(left_now, SPAN * blocks + j * REALS)
             make(s, h, y, sums, tops, j, warp, lane)
             columns(0, x, v, sums, y, w, h, s, left_now, blocks, j, top, warp, lane)
@@ -432,7 +403,9 @@ def _build(config: GeqrfPanel):
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     load, store, sizes, scale = loader(config), storer(config), column_sizer(config), column_scaler(config)
     largest, publish, (meet, part) = several_over_warp(OWN, larger()), _publisher(config), _meeting(config)
-    leave, gather = _exchange(config, 1, larger())
+    leave, gather = gatherer(config, 1, larger())
+    SLOTS, IS_CLUSTER = _slots(config), config.IS_CLUSTER
+    start, _ = cluster_exchanger(config, SLOTS)
     steps, make_triangle, quotient = _stepper(config), _triangle_maker(config), ptx.quotient
     grid_dependency_wait, (TOPS, _, TAUS, FACTORS, BACK, _) = ptx.grid_dependency_wait, _places(config)
 
@@ -459,6 +432,8 @@ def _build(config: GeqrfPanel):
             state, flags = offset(state, batch * stride_state * REALS), offset(flags, batch * WORDS)
             left = offset(state, 2 * SPAN * (blocks + 1))
             leave(0, left, sums, block, blocks, warp, lane)
+            if IS_CLUSTER:
+                start(s, thread)
             meet(flags, int32(1), blocks, thread)
             gather(0, sums, left, blocks, warp, lane)
             largest(sums, lane)
@@ -467,7 +442,8 @@ def _build(config: GeqrfPanel):
             publish(x, 0, s, offset(s, TOPS), int32(0), top, lane)
 
         # (3) a reflector after the other
-        steps(x, column, sums, y, w, h, s, state, flags, n, top, block, blocks, thread)
+        slots = offset(s, SLOTS) if IS_CLUSTER else state
+        steps(x, column, sums, y, w, h, s, slots, flags, n, top, block, blocks, thread)
 
         # (4) the results
         back, factors = offset(s, BACK), offset(s, FACTORS)
