@@ -11,6 +11,7 @@ from eigen_cases import check_eigen, check_singular, hermitian
 from qr_cases import matrix_of
 
 from pyblasgpu import lapack, linalg
+from pyblasgpu.api.linalg import eigen
 from pyblasgpu.types import DTYPES
 
 cupy = pytest.importorskip("cupy")
@@ -61,6 +62,17 @@ def test_generalized_problems(letter, kind, shape):
     left, right = {1: (a @ v, b @ v), 2: (a @ (b @ v), v), 3: (b @ (a @ v), v)}[kind]
     close(left, right * w[..., None, :], 1e4)
     close(linalg.eigvalsh(cupy.asarray(a), cupy.asarray(b), type=kind), w, 1e4)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("n", [40, 300])
+def test_vectors_of_an_interval(monkeypatch, letter, n):
+    """Values first, as of large matrices, then the vectors of those in the interval alone."""
+    monkeypatch.setattr(eigen, "VALUES_FIRST", 1)
+    a = hermitian("random", letter, n)
+    w, v = map(host, linalg.eigh(cupy.asarray(a), subset_by_value=(0.0, np.inf)))
+    assert len(w) == v.shape[1] == (np.linalg.eigvalsh(a) > 0).sum()
+    close(cupy.asarray(a @ v), v * w, 1e3)
 
 
 @pytest.mark.parametrize("letter", DTYPES)

@@ -13,6 +13,7 @@ from qr_cases import matrix_of
 from spectra_cases import definite_of, eps_of, hermitian_of, host, mismatch, same, stack_of
 
 from pyblasgpu import linalg
+from pyblasgpu.api.linalg import eigen
 from pyblasgpu.types import DTYPES
 
 
@@ -216,12 +217,22 @@ def test_generalized_problems_on_a_device(card, letter, kind, lower):
     ],
     ids=str,
 )
-def test_subsets_on_a_device(fake, options):
-    a = np.diag([-2.0, -1.0, 0.5, 1.0, 7.0])
-    w, v = map(host, linalg.eigh(fake_device.Array(a), **options))
-    theirs = linalg.eigh(a, **options)
-    same(w, theirs[0])
-    same(np.abs(v), np.abs(theirs[1]))
+def test_subsets_on_a_device(fake, monkeypatch, options):
+    a, wanted = np.diag([-2.0, -1.0, 0.5, 1.0, 7.0]), []
+    theirs, run = linalg.eigh(a, **options), eigen.eigenpairs
+    for least in (6, 5):  # orders from which on the values of an interval are computed first
+        monkeypatch.setattr(eigen, "VALUES_FIRST", least)
+        monkeypatch.setattr(eigen, "eigenpairs", lambda *each: wanted.append(each[-1]) or run(*each))
+        w, v = map(host, linalg.eigh(fake_device.Array(a), **options))
+        same(w, theirs[0])
+        same(np.abs(v), np.abs(theirs[1]))
+    by_index, by_value = options.get("subset_by_index"), options.get("subset_by_value")
+    if by_index:
+        assert wanted == [(1, 3), (1, 3)]
+    elif by_value:
+        assert wanted == [True, False, (2, 4) if by_value[0] < 0 else (4, 5)]
+    else:
+        assert wanted == [True, True]
     if "subset_by_value" in options:
         stack = fake_device.Array(np.stack([a, a + np.eye(5)]))
         with pytest.raises(ValueError, match="of each matrix of the stack are in subset_by_value"):

@@ -26,6 +26,7 @@ __all__ = ["EighResult", "eigh", "eigvalsh"]
 
 _STANDARD, _GENERALIZED = ("ev", "evd", "evr", "evx"), ("gv", "gvd", "gvx")
 _OF_SUBSETS = ("evr", "evx", "gvx")
+VALUES_FIRST = 8192  # order from which on vectors of an interval are computed after all values
 
 _documented = documenting(
     Shared("""
@@ -308,14 +309,9 @@ def _by_scipy(arrays: Arrays, problem: _Problem, with_vectors: bool, overwrite: 
 def _on_device(arrays: Arrays, problem: _Problem, with_vectors: bool) -> tuple[Any, Any]:
     """Eigenvalues and eigenvectors of device arrays, of generalized problems by Cholesky factors of b."""
     name, low = problem.name, problem.low
-    wanted: Vectors = with_vectors
-    if with_vectors and problem.subset_by_index is not None:
-        first, last = problem.subset_by_index
-        wanted = first, last + 1
     a, *b = (arrays.cast(array) for array in arrays.each)
     if not b:
-        values, vectors = eigenpairs(name, arrays, a, low, wanted)
-        return _subset(arrays, problem, values, vectors)
+        return _of_subset(arrays, problem, a, low, with_vectors)
     a, right = broadcast_batches(arrays, a, b[0])
     factor, info = lapack.potrf(right if low else conjugate_transpose(arrays, right), True)
     _raise_indefinite(name, info)
@@ -326,8 +322,7 @@ def _on_device(arrays: Arrays, problem: _Problem, with_vectors: bool) -> tuple[A
     else:  # Lᴴ a L
         half = trmm(factor, whole, lower=True, trans="C")
         standard = trmm(factor, half, side="R", lower=True)
-    values, vectors = eigenpairs(name, arrays, standard, True, wanted)
-    values, vectors = _subset(arrays, problem, values, vectors)
+    values, vectors = _of_subset(arrays, problem, standard, True, with_vectors)
     if vectors is not None:
         back = trmm if problem.type == 3 else trsm
         vectors = back(factor, vectors, lower=True, trans="N" if problem.type == 3 else "C")
@@ -345,20 +340,35 @@ def _raise_indefinite(name: str, info: Any) -> None:
         )
 
 
-def _subset(arrays: Arrays, problem: _Problem, values: Any, vectors: Any) -> tuple[Any, Any]:
-    """The eigenvalues of a subset, and their vectors; an interval waits for the values."""
-    if problem.subset_by_index is not None:
-        low, high = problem.subset_by_index
-        wanted = slice(low, high + 1)
-    elif problem.subset_by_value is not None:
-        found, (low, high) = host_values(values), problem.subset_by_value
-        firsts, ends = (found <= low).sum(axis=-1), (found <= high).sum(axis=-1)
-        if found.ndim > 1 and len({*zip(firsts.ravel().tolist(), ends.ravel().tolist(), strict=True)}) > 1:
-            raise ValueError(
-                f"{problem.name}: other eigenvalues of each matrix of the stack are in subset_by_value="
-                f"{shown(problem.subset_by_value)}: pass one at a time"
-            )
-        wanted = slice(int(firsts.flat[0]), int(ends.flat[0])) if found.size else slice(0)
-    else:
-        return values, vectors
-    return values[..., wanted], None if vectors is None else vectors[..., wanted]
+def _of_subset(arrays: Arrays, problem: _Problem, a: Any, low: bool, with_vectors: bool) -> tuple[Any, Any]:
+    """The eigenvalues of device matrices that are wanted, and their vectors.
+
+    An interval waits for the values. Of large matrices those are computed first, and then no other vectors.
+    """
+    name, by_index, by_value = problem.name, problem.subset_by_index, problem.subset_by_value
+    n, first, part = a.shape[-1], None, slice(None)
+    if by_index is not None:
+        part = slice(by_index[0], by_index[1] + 1)
+    elif by_value is not None and with_vectors and n >= VALUES_FIRST:
+        first, _ = eigenpairs(name, arrays, a, low, False)
+        part = _interval(problem, first)
+    wanted: Vectors = with_vectors
+    if with_vectors and part != slice(None):  # one vector at least
+        start = min(part.start, n - 1)
+        wanted = start, max(part.stop, start + 1)
+    values, vectors = eigenpairs(name, arrays, a, low, wanted)
+    if by_value is not None and first is None:
+        part = _interval(problem, values)
+    return (values if first is None else first)[..., part], None if vectors is None else vectors[..., part]
+
+
+def _interval(problem: _Problem, values: Any) -> slice:
+    """Which of these values are in the interval that is wanted."""
+    found, (low, high) = host_values(values), problem.subset_by_value
+    firsts, ends = (found <= low).sum(axis=-1), (found <= high).sum(axis=-1)
+    if found.ndim > 1 and len({*zip(firsts.ravel().tolist(), ends.ravel().tolist(), strict=True)}) > 1:
+        raise ValueError(
+            f"{problem.name}: other eigenvalues of each matrix of the stack are in subset_by_value="
+            f"{shown(problem.subset_by_value)}: pass one at a time"
+        )
+    return slice(int(firsts.flat[0]), int(ends.flat[0])) if found.size else slice(0, 0)
