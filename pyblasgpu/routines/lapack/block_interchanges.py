@@ -1,6 +1,6 @@
 """Interchanges by the pivots of whole blocks, in LU factors with lookahead.
 
-    right of a block, few pivots       their moves, a group after the other (`laswp`)
+    right of a block, few pivots       their moves, a group after the other (`laswp`), in large groups
     right of a block, many pivots      whole columns in another order (`permute_rows`)
     left of a block                    once, behind the last block, by the pivots of all later blocks
 
@@ -22,7 +22,8 @@ from .factor_steps import real_dtype
 
 __all__ = ["BlockInterchanges"]
 
-COLUMN_BYTES = 192  # of a column, for each pivot, up to which moving it whole takes less time than moves
+COLUMN_BYTES = 80  # of a column, for each pivot, up to which moving it whole takes less time than moves
+LARGE_GROUPS = 256  # pivots from which on moves are made anew, in larger groups than panels leave
 
 
 class BlockInterchanges:
@@ -53,6 +54,7 @@ class BlockInterchanges:
         self._config = FIXED[permute_rows.STEM].fixed_config(letter).fitting(device.shared_per_block)
         self._multiprocessors = device.sm_count
         self._orders: dict[tuple[int, int], Operand] = {}
+        self._moves: dict[tuple[int, int], tuple[Operand, int]] = {}
         is_large = min(a.rows, a.cols) >= launches.policy.getrf_permuted_min_order
         self._permutes = is_large and a.row_stride == 1 and a.col_stride > 0
         self._postponed_from = self._first_postponed()
@@ -85,8 +87,17 @@ class BlockInterchanges:
             self._permute(orders, a.block(begin, begin, a.rows - begin, columns), block)
 
     def _by_moves(self, first: int, beside: Operand, pivots: int) -> None:
-        moves, group = self._moves_at(first)
+        moves, group = self._moves_of(first, pivots)
         laswp.interchange(self._launches, moves, beside, group, pivots)
+
+    def _moves_of(self, first: int, pivots: int) -> tuple[Operand, int]:
+        """Return the moves of some pivots and the pivots of a group; large groups are emitted once."""
+        if pivots < LARGE_GROUPS or not self._permutes:
+            return self._moves_at(first)
+        if (first, pivots) not in self._moves:
+            some = self._piv.block(first, 0, pivots, 1)
+            self._moves[first, pivots] = laswp.emit_moves(self._launches, some, first, columns=1)
+        return self._moves[first, pivots]
 
     def _first_postponed(self) -> int:
         """Return the first column whose rows below its block fit shared memory; the last one: none."""

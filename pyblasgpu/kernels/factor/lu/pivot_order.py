@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import gcd
 from typing import ClassVar
 
-from ....gpu.backend import cuda, ptx
+from ....gpu.backend import cuda, device_function, ptx, unrolled
 from ....gpu.build.compile import KernelSource
 from ...common.kernel_config import BlockConfig
 from ...common.parameters import parameters
@@ -18,6 +18,7 @@ from ...common.parameters import parameters
 __all__ = ["STEM", "PivotOrder", "source"]
 
 STEM = "pivot_order"
+AT_ONCE = 16  # pivots that a thread has in registers
 PARAMETERS = parameters(
     "int32 pointer: piv, order",
     "int32: count, base, rows, every, chunk",
@@ -53,7 +54,7 @@ class PivotOrder(BlockConfig):
         return -(-rows // self.DIM)
 
     def chunk(self, count: int, every: int) -> int:
-        """Pivots that a block has at once, where every so many of `count` end an order."""
+        """Pivots that a block has in shared memory, where every so many of `count` end an order."""
         return self.DIM if every >= count else gcd(self.DIM, every)
 
 
@@ -80,34 +81,54 @@ def source(config: PivotOrder) -> KernelSource:
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
+def _follower():
+    """``follow(0, pivots, origin, top)``: where a row was before pivots in registers, the last one first;
+    ``read(0, pivots, shared, at)``: `AT_ONCE` of them.
+    """
+    int32 = ptx.types.int32
+
+    @device_function
+    def read(u, pivots, shared, at):
+        pivots[u] = shared[at + u]
+
+    @device_function
+    def follow(u, pivots, origin, top):
+        row, pivot = int32(top + (AT_ONCE - 1) - u), pivots[AT_ONCE - 1 - u]
+        if origin[0] == row:
+            origin[0] = pivot
+        elif origin[0] == pivot:
+            origin[0] = row
+
+    return unrolled(AT_ONCE, read), unrolled(AT_ONCE, follow)
+
+
 def _build(config: PivotOrder):
     DIM, int32, int64 = config.DIM, ptx.types.int32, ptx.types.int64
     shared_pointer, grid_dependency_wait = ptx.shared_pointer, ptx.grid_dependency_wait
+    read, follow = _follower()
 
     def pivot_order(piv, order, count, base, rows, every, chunk, step):
         t = int32(cuda.threadIdx.x & 1023)
-        pivots = shared_pointer(cuda.shared.array(0, int32, alignment=16))
+        shared = shared_pointer(cuda.shared.array(0, int32, alignment=16))
+        pivots, origin = cuda.local.array(AT_ONCE, int32), cuda.local.array(1, int32)
         row = int32(int32(cuda.blockIdx.x) * DIM + t)
-        origin, chunks = row, int32((count + chunk - 1) // chunk)
+        origin[0], chunks = row, int32((count + chunk - 1) // chunk)
         grid_dependency_wait()
         for number in range(chunks):
-            # (1) the pivots of a chunk, the last one first
+            # (1) the pivots of a chunk, the last chunk first; behind its end rows that stay
             first = int32((chunks - 1 - number) * chunk)
             here = int32(min(count - first, chunk))
             cuda.syncthreads()
-            if t < here:
-                pivots[t] = int32(piv[(first + t) * step] - base)
+            shared[t] = int32(piv[(first + t) * step] - base if t < here else first + t)
             cuda.syncthreads()
 
             # (2) where the row was before them
-            for back in range(here):
-                i = int32(here - 1 - back)
-                top, pivot = int32(first + i), int32(pivots[i])
-                if origin == top:
-                    origin = pivot
-                elif origin == pivot:
-                    origin = top
+            parts = int32((here + AT_ONCE - 1) // AT_ONCE)
+            for part in range(parts):
+                at = int32((parts - 1 - part) * AT_ONCE)
+                read(0, pivots, shared, at)
+                follow(0, pivots, origin, int32(first + at))
             if first % every == 0 and row >= first and row < rows:
-                order[int64(first // every) * rows + row - first] = int32(origin - first)
+                order[int64(first // every) * rows + row - first] = int32(origin[0] - first)
 
     return pivot_order
