@@ -97,6 +97,15 @@ def kblas_more_bytes() -> Iterator[str]:
     yield f"cuBLAS's TRMM out of place moves {span(ratios)} times as many at 4096, on both cards"
 
 
+def kblas_trsm_traffic() -> Iterator[str]:
+    counted = {(row["routine"], row["of"], row["n"]): row["counted"] for row in newest("counters")["results"]}
+    ours, theirs = (counted["trsm", side, 4096] for side in ("ours", "cuBLAS"))
+    assert ours["kernels"] == 1
+    yield f"TRSM of 4096 in d is one launch on the H200, where cuBLAS has {theirs['kernels']}"
+    read, written = (ours[name] / theirs[name] for name in (paper_tables.READ, paper_tables.WRITTEN))
+    yield f"It reads {read:.1f} times as many bytes and writes {written:.2f} times as many"
+
+
 def kblas_variants() -> Iterator[str]:
     rows = newest("variants")["results"]
     gemm = {row["dtype"]: row["tflops"] for row in rows if row["routine"] == "gemm"}
@@ -276,6 +285,7 @@ PAGES: dict[str, tuple[Callable[[], Iterator[str]], ...]] = {
         kblas_figure6,
         kblas_traffic,
         kblas_more_bytes,
+        kblas_trsm_traffic,
         kblas_variants,
         kblas_figure9,
         kblas_algorithms,
