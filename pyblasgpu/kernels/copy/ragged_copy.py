@@ -141,7 +141,7 @@ def _build(config: RaggedCopy):
     read_row, wide, load, shared_pointer = (
         row_reader(),
         long_integer(),
-        ptx.load_global(1, True),
+        ptx.load_global(1, False),  # the read-only path would not see what the kernel before wrote
         ptx.shared_pointer,
     )
     read_tile, write_tile, grid_dependency_wait = _reader(config), _writer(config), ptx.grid_dependency_wait

@@ -46,8 +46,8 @@ FAMILIES = (
             across_layouts=(*_ACROSS, "WARP_M", "WARP_N"),
         ),
     ),
-    Family("gemm_grouped", ".gemm.grouped", "GemmGrouped", "gemm"),
-    Family("trmm_stack", ".gemm.trmm_stack", "TrmmStack", "trmm"),
+    Family("gemm_grouped", ".gemm.grouped", "GemmGrouped", "gemm", needs=(8, 0)),
+    Family("trmm_stack", ".gemm.trmm_stack", "TrmmStack", "trmm", needs=(8, 0)),
     Family(
         "equilibrate",
         ".gemm.wgmma.equilibrate",

@@ -175,7 +175,7 @@ def _build(config: GemmGrouped, conj: bool):
     product_of = simt.product_of if config.MMA_M == FMA else mma.product_of
     tile, tile_origin = _tile(inner, product_of(inner, False, conj), False, False), tile_origins(BLK_M, BLK_N)
     compute, is_aligned = by_constant(tile.compute, tile.ONE_WAY), tile.is_aligned
-    read_row, wide, read = row_reader(), long_integer(), ptx.load_global(1, True)
+    read_row, wide, read = row_reader(), long_integer(), ptx.load_global(1, False)
     grid_dependency_wait = ptx.grid_dependency_wait
 
     @device_function

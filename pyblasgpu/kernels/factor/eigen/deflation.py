@@ -193,7 +193,8 @@ def ranker(config: BlockConfig, team: int) -> tuple[Callable, Callable]:
     """``evaluate(values, sorted_d, compact, poles, taus, origins, size, t)``: eigenvalues of the pair.
     ``rank(values, p, size, lane, t)``: the place of one in ascending order, by a team.
     """
-    DIM, int32, total = config.DIM, ptx.types.int32, team_reducer(team)
+    DIM, int32 = config.DIM, ptx.types.int32
+    total = team_reducer(team, int32)
 
     @device_function
     def evaluate(values, sorted_d, compact, poles, taus, origins, size, t):
@@ -214,6 +215,6 @@ def ranker(config: BlockConfig, team: int) -> tuple[Callable, Callable]:
             if y < x or (y == x and k < p):
                 before = int32(before + 1)
             k = int32(k + team)
-        return int32(total(before, t))
+        return total(before, t)
 
     return evaluate, rank

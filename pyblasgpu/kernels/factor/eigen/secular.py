@@ -19,8 +19,8 @@ HALVING = 8  # steps after which the bracket is halved
 SLACK = 16  # roundoffs of the sum of sizes that count as zero
 
 
-def team_reducer(team: int, multiplies: bool = False) -> Callable:
-    """``reduce(x, t)``: the sum, or the product, of the numbers of a team of lanes."""
+def team_reducer(team: int, number: Callable, multiplies: bool = False) -> Callable:
+    """``reduce(x, t)``: the sum, or the product, of the numbers of a team of lanes, all of type `number`."""
     shuffle, int32 = ptx.shuffle, ptx.types.int32
 
     @device_function
@@ -28,7 +28,7 @@ def team_reducer(team: int, multiplies: bool = False) -> Callable:
         lane, distance = int32(t & 31), int32(1)
         while distance < team:
             y = shuffle(x, int32(lane ^ distance))
-            x = x * y if multiplies else x + y
+            x = number(x * y if multiplies else x + y)
             distance = int32(distance << 1)
         return x
 
@@ -43,7 +43,7 @@ def _evaluator(facts: Dtype, team: int) -> Callable:
         ptx.REALS[facts.real],
         ptx.types.int32,
         ptx.divide,
-        team_reducer(team),
+        team_reducer(team, ptx.REALS[facts.real]),
     )
 
     @device_function
@@ -94,7 +94,7 @@ def _bracket(facts: Dtype, team: int) -> Callable:
         ptx.REALS[facts.real],
         ptx.types.int32,
         ptx.divide,
-        team_reducer(team),
+        team_reducer(team, ptx.REALS[facts.real]),
     )
     evaluate, UP = _evaluator(facts, team), 1.0 + 8 * facts.unit_roundoff
 
@@ -163,7 +163,7 @@ def weight_finder(facts: Dtype, team: int) -> Callable:
     zeros are exact.
     """
     real, int32, divide, root = ptx.REALS[facts.real], ptx.types.int32, ptx.divide, ptx.square_root
-    product = team_reducer(team, multiplies=True)
+    product = team_reducer(team, real, multiplies=True)
 
     @device_function
     def find(poles, taus, origins, i, m, lane, t):

@@ -144,7 +144,7 @@ def vector_writer(config: TridiagonalMerge) -> Callable:
     """
     real, int32, offset = ptx.REALS[config.dtype_facts.real], ptx.types.int32, ptx.offset
     divide, root, sync_warp = ptx.divide, ptx.square_root, ptx.sync_warp
-    TEAM, over_team = config.TEAM, team_reducer(config.TEAM)
+    TEAM, over_team = config.TEAM, team_reducer(config.TEAM, real)
 
     @device_function
     def turn_back(s, index, turns, col, count, size):
