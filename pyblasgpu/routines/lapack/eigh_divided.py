@@ -29,7 +29,7 @@ __all__ = ["emit", "max_order"]
 
 SCRATCH = 1 << 30  # bytes of scratch for matrices that go together, where they are more than fill the device
 SQUARES = 6  # matrices of scratch for each, about
-SQUARES_BY_BAND = 11  # at most, where a matrix becomes a band first
+SQUARES_BY_BAND = 15  # at most, where a matrix becomes a band first
 
 
 def max_order(dtype: Dtype, device: Device) -> int:
@@ -79,7 +79,7 @@ def _emit_by_band(
             _emit_tree(launches, tree, t, _real_parts(w), None, 0)
         return
     vectors = tridiagonal_by_band.new_vectors(launches, a.rows, v.cols)
-    with launches.computing_in(real):
+    with launches.computing_in(real), launches.temporary():
         _emit_tree(launches, tree, t, _real_parts(w), _real_parts(vectors), first)
     tridiagonal_by_band.emit_back(launches, t, chase, vectors, v)
 
