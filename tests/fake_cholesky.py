@@ -10,12 +10,12 @@ from fake_lu import words
 
 def potrf_leaf(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     """The factors of lower triangles of a batch, and zeros above them if they are asked for."""
-    n, before, clean, *steps, i_step, a_step = numbers
+    n, before, clean, *steps, i_step, s_step, a_step = numbers
     batch = grid[2]
     assert grid[:2] == (1, 1) and n <= fake.source.config.ORDER
     info = words(pointers[0], 1, 1, batch, i_step)
-    a = fake.view(pointers[2], n, n, *steps, batch, a_step)
-    a[:] = fake.view(pointers[1], n, n, *steps, batch, a_step)
+    a = fake.view(pointers[2], n, n, *steps[2:], batch, a_step)
+    a[:] = fake.view(pointers[1], n, n, *steps[:2], batch, s_step)
     for z in range(batch):
         _factor(a[z], n, info[z], before)
         if clean:

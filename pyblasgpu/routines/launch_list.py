@@ -100,8 +100,10 @@ class LaunchList:
     inputs : int or None
         How many operands, the first ones, are only read; None: all that are not the last one.
     source_pointer : int or None
-        The number of the only launch's pointer to the matrix that is read; it may be another one of the
-        output's strides, of which the output need not be a copy then.
+        The number of the only launch's pointer to the matrix that is read; it may be another one, of which
+        the output need not be a copy then.
+    source_integers : callable or None
+        Gives the only launch's integers for another matrix of any strides; None: it has the output's.
     source_region : Region
         The part of the output that the launches read as it was.
     """
@@ -112,6 +114,7 @@ class LaunchList:
         self.lane, self.is_chain = CALL, False
         self.tiles_per_block: int | None = None
         self.source_pointer: int | None = None
+        self.source_integers: Callable[[Operand], tuple[int, ...]] | None = None
         self.source_region = Region.ALL
         self.choices: list = []
         self.decisive: dict[str, None] = {}

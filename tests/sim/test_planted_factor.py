@@ -148,6 +148,8 @@ DEFECTS = [
     ("factor.cholesky.cholesky_panel", "(k + FIRST * LD) * REALS)", "(FIRST * LD) * REALS)", potrf()),
     ("factor.cholesky.cholesky_panel", "(first - BLK) * LD", "first * LD", potrf("s")),
     ("factor.cholesky.potrf_leaf", "batch * stride_a * REALS", "0", potrf(batch=2)),
+    ("factor.cholesky.potrf_leaf", "batch * stride_source", "batch * stride_info", potrf(batch=2)),
+    ("factor.cholesky.potrf_leaf", "l, source, source_rs, source_cs", "l, source, a_rs, a_cs", potrf(batch=2, clean=1)),
     ("factor.cholesky.potrf_leaf", "batch * stride_info", "0", potrf(batch=2)),
     ("factor.triangles.lauum_leaf", "row * (LD + 1) * REALS)", "row * LD * REALS)", lauum()),
     ("factor.triangles.lauum_leaf", "* stride_a * REALS", "* 0", lauum(batch=2)),

@@ -42,12 +42,13 @@ def hermitian(lower: np.ndarray) -> np.ndarray:
 def factor(a, info, config, before=0, kernels=potrf_leaf, clean=0, source=None) -> None:
     """Factor a batch, in place or from a `source`; `info` holds an int32 a matrix."""
     batch, n, _ = a.shape
-    steps = strides(a)
+    source = a if source is None else source
+    steps, of_source = strides(a), strides(source)
     run(
         kernels.source(config),
         1,
-        (info, a if source is None else source, a),
-        (n, before, clean, *steps[1:], 1, steps[0]),
+        (info, source, a),
+        (n, before, clean, *of_source[1:], *steps[1:], 1, of_source[0], steps[0]),
         (),
         batch,
     )
@@ -65,8 +66,10 @@ def check(
     dtype, rng = DTYPES[letter], np.random.default_rng(n)
     lower = factors(rng, batch, n, dtype)
     source, source_unharmed = fenced(hermitian(lower), order)
-    # with zeros beyond the triangle from another matrix, else in place
-    a, unharmed = fenced(np.full_like(source, np.nan), order) if clean else (source, source_unharmed)
+    # with zeros beyond the triangle from another matrix, for an odd n of the other order, else in place
+    a, unharmed = source, source_unharmed
+    if clean:
+        a, unharmed = fenced(np.full_like(source, np.nan), "CF"["CF".index(order) ^ n % 2])
     info = unknown(batch)
     config = kernels.PotrfLeaf(letter, size, threads, blk)
     factor(a, info, config, kernels=kernels, clean=clean, source=source)

@@ -73,15 +73,20 @@ def with_alpha(
 
 def emit_potrf_leaf(
     launches: LaunchList, config: Any, info: Operand, a: Operand, before: int, clean: bool = False
-) -> None:
+) -> Callable[[Operand], tuple[int, ...]]:
     """Emit the factor of a lower triangle by one launch; `before` rows of the whole matrix precede it. If
-    `clean`, the other triangle becomes zero.
+    `clean`, the other triangle becomes zero. Return what gives its integers where another matrix is read.
     """
 
-    def integers(info: Operand, _: Operand, a: Operand) -> tuple[int, ...]:
-        return a.rows, before, int(clean), a.row_stride, a.col_stride, words(info)[1], a.batch_stride
+    # without operands, whose owners a kept list would hold
+    order, of_a, last = (a.rows, before, int(clean)), (a.row_stride, a.col_stride), a.batch_stride
+    of_info = words(info)[1]
 
-    launches.emit(potrf_leaf.source(config), 1, (info, a, a), integers, ())
+    def integers(source: Operand) -> tuple[int, ...]:
+        return *order, source.row_stride, source.col_stride, *of_a, of_info, source.batch_stride, last
+
+    launches.emit(potrf_leaf.source(config), 1, (info, a, a), lambda *_: integers(a), ())
+    return integers
 
 
 def emit_unless_failed(launches: LaunchList, info: Operand, out: Operand, emit: Callable[[], None]) -> None:

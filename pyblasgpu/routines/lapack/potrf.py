@@ -71,18 +71,21 @@ def emit(launches: LaunchList, info: Operand, a: Operand, uplo: Uplo, clean: boo
     if a.rows <= potrf_small.ORDER and a.batch > _blocks_at_once(launches, config.specialize(a.rows)):
         _emit_small(launches, info, lower, clean)
         return
-    by_leaf = a.rows <= config.ORDER and is_readable(a)
-    if clean and not by_leaf:
+    if clean and a.rows <= config.ORDER and is_readable(a):
+        integers = emit_potrf_leaf(launches, config.specialize(a.rows), info, lower, 0, clean)
+        launches.source_integers = integers if uplo is Uplo.LOWER else lambda source: integers(source.T)
+        return
+    if clean:
         launches.source_region = Region.of(uplo)
     place = _place_by_columns(launches, lower, clean)
     if place is not None:
         emit_copy(launches, 1.0, lower, place, Region.LOWER)
         emit_lower(launches, info, place)
         emit_copy(launches, 1.0, place, lower, Region.LOWER)
-    if clean and not by_leaf:
+    if clean:
         emit_zeros_beyond(launches, a, uplo)
     if place is None:
-        emit_readable(launches, lower, lambda readable: emit_lower(launches, info, readable, clean=clean))
+        emit_readable(launches, lower, lambda readable: emit_lower(launches, info, readable))
 
 
 def _place_by_columns(launches: LaunchList, lower: Operand, clean: bool) -> Operand | None:
@@ -119,14 +122,12 @@ def _emit_small(launches: LaunchList, info: Operand, a: Operand, clean: bool) ->
     launches.emit_batch(potrf_small.source(config), blocks, (info, a, a), integers, ())
 
 
-def emit_lower(launches: LaunchList, info: Operand, a: Operand, before: int = 0, clean: bool = False) -> None:
-    """Emit the factor of a lower triangle, which `before` rows of the whole matrix precede. If `clean`, a
-    leaf that is all of it writes zeros beyond it.
-    """
+def emit_lower(launches: LaunchList, info: Operand, a: Operand, before: int = 0) -> None:
+    """Emit the factor of a lower triangle, which `before` rows of the whole matrix precede."""
     n = a.rows
     config = leaf_config(launches, potrf_leaf.STEM, n)
     if n <= config.ORDER:
-        emit_potrf_leaf(launches, config.specialize(n), info, a, before, clean)
+        emit_potrf_leaf(launches, config.specialize(n), info, a, before)
         return
     by_panels = (get_override("potrf_algorithm") or ALGORITHM) == PANELS and a.batch == 1
     if by_panels and a.dtype.real_size == 8 and method_of(None) == TENSOR:

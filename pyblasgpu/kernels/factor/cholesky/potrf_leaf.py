@@ -29,7 +29,7 @@ PARAMETERS = parameters(
     "int32 pointer: info",
     "pointer: source, a",
     "int32: n, before, clean",
-    "int64: a_rs, a_cs, stride_info, stride_a",
+    "int64: source_rs, source_cs, a_rs, a_cs, stride_info, stride_source, stride_a",
 )
 
 
@@ -94,9 +94,9 @@ def source(config: PotrfLeaf) -> KernelSource:
     n: int32, order
     before: int32, the rows of the whole matrix before A
     clean: int32, whether the strict upper triangle becomes zero
-    a_rs, a_cs: int64, row and column stride of A (elements)
+    source_rs, source_cs, a_rs, a_cs: int64, row and column stride of A and of its factor (elements)
     stride_info: int64, batch stride of info (words)
-    stride_a: int64, batch stride (elements)
+    stride_source, stride_a: int64, batch strides (elements)
 
     Grid: x one block, z the batch.
 
@@ -139,11 +139,14 @@ def _build(config: PotrfLeaf):
     load_row, conjugate = ptx.load_shared(REALS, BLK, LD * REALS), conjugator(config)
     factor, update = panel_factor(config), trailing_update(config)
 
-    def potrf_leaf(info, source, a, n, before, clean, a_rs, a_cs, stride_info, stride_a):
+    def potrf_leaf(
+        info, source, a, n, before, clean, source_rs, source_cs, a_rs, a_cs, stride_info, stride_source,
+        stride_a,
+    ):  # fmt: skip
         # (1) the matrix of this block, unless an earlier pivot of it was bad
         t, batch = cuda.threadIdx.x, int64(cuda.blockIdx.z)
-        first_of_a, info = batch * stride_a * REALS, offset(info, batch * stride_info)
-        source, a = offset(source, first_of_a), offset(a, first_of_a)
+        source, a = offset(source, batch * stride_source * REALS), offset(a, batch * stride_a * REALS)
+        info = offset(info, batch * stride_info)
         l = shared_pointer(cuda.shared.array(0, real, alignment=16))
         pivots = offset(l, PIVOTS)
         row, tile, other = (
@@ -159,7 +162,7 @@ def _build(config: PotrfLeaf):
             return
 
         # (2) its lower triangle to shared memory, with ones on the diagonal beyond n
-        load(l, source, a_rs, a_cs, t, n, 0)
+        load(l, source, source_rs, source_cs, t, n, 0)
         if n <= t and t < ORDER:
             l[t * (LD + 1) * REALS] = real(1)
         cuda.syncthreads()
