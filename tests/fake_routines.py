@@ -72,7 +72,7 @@ class Routines:
                 count = 1 + len(scalars)
                 return lambda bases, stream: run(bases, *numbers[:count], stream=stream)
 
-            return SimpleNamespace(run=run, bound=bound, source_region=Region.ALL)
+            return SimpleNamespace(run=run, bound=bound, source_region=Region.ALL, uses_workspace=False)
 
         return prepare
 
@@ -160,6 +160,7 @@ def factor_launch_list(name):
             run=run,
             bound=lambda *_: lambda bases, stream: run(bases, stream=stream),
             source_region=Region.ALL,
+            uses_workspace=False,
         )
 
     return prepare
@@ -174,7 +175,10 @@ def stand_in(compute):
             compute(*map(elements, placed), **flags)
 
         return SimpleNamespace(
-            bound=lambda *_: run, run=lambda bases, *_, stream: run(bases, stream), source_region=Region.ALL
+            bound=lambda *_: run,
+            run=lambda bases, *_, stream: run(bases, stream),
+            source_region=Region.ALL,
+            uses_workspace=False,
         )
 
     return prepare
@@ -293,4 +297,4 @@ def joined(copy, rest, operands):
 
         return run
 
-    return SimpleNamespace(bound=bound, source_region=Region.ALL)
+    return SimpleNamespace(bound=bound, source_region=Region.ALL, uses_workspace=False)

@@ -10,12 +10,16 @@ there are as many as lanes of a launch list.
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from . import backend, launch, memory
 from .context import AMBIGUOUS_STREAMS, current_context
 
 __all__ = [
+    "ALIGN",
     "ALL_FLAGS",
     "FLAGS",
     "LANES",
@@ -24,12 +28,14 @@ __all__ = [
     "Workspace",
     "free_lists",
     "give",
+    "lent",
     "take",
 ]
 
 FLAGS = 128 << 10  # bytes of a lane
 LANES = 2
 ALL_FLAGS = LANES * FLAGS
+ALIGN = 256  # bytes at whose multiples a workspace begins
 MAX_KEPT_BYTES = 32 << 20  # bytes that a stream keeps, as cuBLAS does; with more to do the host has time
 STREAMS = 8  # that keep any, the first ones: what a stream keeps can only be given back on it
 
@@ -66,10 +72,44 @@ class OwnedWorkspace(memory.OwnedMemory):
         self.address += ALL_FLAGS
 
 
+class _Lent(threading.local):
+    free_list: list[Workspace] | None = None
+
+
+_lent = _Lent()
+
+
+@contextmanager
+def lent(address: int, nbytes: int, device: int, stream: int, clears: bool) -> Iterator[None]:
+    """Let calls of this thread in the block take memory of somebody else's; nothing is allocated if it is
+    enough.
+
+    Parameters
+    ----------
+    address, nbytes : int
+        Memory for work on `stream`, with `ALL_FLAGS` for the flags.
+    clears : bool
+        Whether the flags are used, and set to 0 first.
+    """
+    start = -(-address // ALIGN) * ALIGN + ALL_FLAGS
+    if clears:
+        memory.clear(start - ALL_FLAGS, ALL_FLAGS, stream)
+    free_list: list[Workspace] = []
+    free_list.append(Workspace(start, address + nbytes - start, device, stream, free_list))
+    _lent.free_list = free_list
+    try:
+        yield
+    finally:
+        _lent.free_list = None
+
+
 def take(nbytes: int, device: int, stream: int, flags: bool = False) -> Workspace:
     """At least `nbytes` bytes, for work that is enqueued on `stream` until they are given back; with `flags`
     if these are used. The context of `device` is current until then.
     """
+    free_list = _lent.free_list
+    if free_list and free_list[-1].nbytes >= nbytes:
+        return free_list.pop()
     free_list = _free_list(device, stream)
     if free_list is None or nbytes > MAX_KEPT_BYTES or launch.is_captured(stream):
         return _allocate(nbytes, device, stream, None, flags)

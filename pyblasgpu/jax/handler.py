@@ -1,7 +1,8 @@
 """The handler that XLA calls: one for all routines, written in Python.
 
 It enqueues, and returns: it waits for nothing, holds no lock, and leaves no memory of its own. What it needs
-of a call is prepared once, and kept by the text that describes the call.
+of a call is prepared once, and kept by the text that describes the call. On a device it may be given the
+workspace, as one more result; it allocates nothing then, and XLA may capture the calls in a graph.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -22,15 +23,28 @@ from ..frontend.arrays.layouts import Layout, batches, strides_by_rows
 from ..frontend.arrays.streams import contexts
 from ..frontend.calls.call_cache import CachedCall
 from ..frontend.calls.lazy_routines import copy_launches, enqueue
+from ..gpu import workspace
 from ..operands import SECTOR
 from ..types import INT32
 from .description import Description, left_numbers
-from .interface import HANDLER, answer_metadata, attribute, create_error, is_execution, pointers, stream
+from .interface import (
+    CAPTURED,
+    HANDLER,
+    answer_metadata,
+    attribute,
+    create_error,
+    is_execution,
+    length,
+    pointers,
+    stream,
+)
 
-__all__ = ["TARGET", "on_device", "on_processor", "prepare"]
+__all__ = ["CAPTURED_TARGET", "TARGET", "on_device", "on_processor", "prepare", "run_on_device"]
 
 #: The name of the handler in compiled programs; its number changes with the text of a `Description`.
 TARGET = "pyblasgpu.2"
+#: Its name where calls have their workspace, and may be captured.
+CAPTURED_TARGET = f"{TARGET}.captured"
 
 _CODES = (
     (KeyboardInterrupt, 1),  # CANCELLED
@@ -41,13 +55,13 @@ _CODES = (
 )
 
 
-def _handler(run: Callable[[Any, bytes, list[int], list[int]], None]) -> Any:
+def _handler(run: Callable[[Any, bytes, list[int], list[int]], None], traits: int = 0) -> Any:
     """Return XLA's handler: ``run(frame, text, arguments, results)``, its errors those of the program."""
 
     def call(frame_pointer: Any) -> int | None:
         frame, text = frame_pointer.contents, b""
         try:
-            if frame.extension_start and answer_metadata(frame):
+            if frame.extension_start and answer_metadata(frame, traits):
                 return None
             if is_execution(frame):
                 text = attribute(frame)
@@ -107,9 +121,29 @@ def _array(pointer: int, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 # -------------------------------------------------------------------------------------- device memory
 
 
+class Prepared(NamedTuple):
+    """A call on a device.
+
+    Attributes
+    ----------
+    run : callable
+        ``run(arguments, results, stream)`` enqueues it.
+    operands : int
+        How many results are its own; the workspace may follow.
+    workspace : int
+        Bytes of workspace, with flags; 0 where it needs none.
+    uses_flags : bool
+    """
+
+    run: Callable[[list[int], list[int], int], None]
+    operands: int
+    workspace: int
+    uses_flags: bool
+
+
 @cache
-def on_device(text: bytes, device: int) -> Callable[[list[int], list[int], int], None]:
-    """Return what enqueues the call on a device; kernels for aligned memory, as XLA's is, are compiled."""
+def on_device(text: bytes, device: int) -> Prepared:
+    """Return the call on a device; kernels for aligned memory, as XLA's is, are compiled."""
     call = Description.of(text)
     layouts = _layouts(call, device)
     dtype, calls = call.dtype, list(batches(layouts))
@@ -121,6 +155,9 @@ def on_device(text: bytes, device: int) -> Callable[[list[int], list[int], int],
         generation = import_module("..dispatch.choose", __package__).generation
         kept = CachedCall(layouts, calls[0], prepare, generation)
         kept.prepare([layout.pointer for layout in layouts], alpha, beta)
+        lists = [*kept.variants.values()]
+    else:
+        lists = [prepare(scalars, operands) for operands in calls]
 
     def run(arguments: list[int], results: list[int], stream: int) -> None:
         read = arguments[: len(arguments) - call.is_updated]
@@ -136,7 +173,10 @@ def on_device(text: bytes, device: int) -> Callable[[list[int], list[int], int],
         for operands in batches(tuple(placed)):
             enqueue(prepare, scalars, operands, stream)
 
-    return run
+    used = [each for each in lists if each is not None and each.uses_workspace]
+    nbytes = max((each.workspace_bytes for each in used), default=0)
+    room = nbytes + workspace.ALL_FLAGS + workspace.ALIGN if used else 0
+    return Prepared(run, 1 + len(call.counts), room, any(each.uses_flags for each in used))
 
 
 def _layouts(call: Description, device: int) -> tuple[Layout, ...]:
@@ -164,13 +204,15 @@ def _copy(call: Description, device: int, source: int, target: int, stream: int)
         enqueue(copy_launches, (1,), operands, stream)
 
 
-def prepare(text: str, device: int | None) -> None:
-    """Prepare for calls: on a device their kernels are compiled ahead, and not in a thread of XLA's."""
+def prepare(text: str, device: int | None) -> int:
+    """Prepare for calls: on a device their kernels are compiled ahead, and not in a thread of XLA's. Return
+    the bytes of workspace that one needs there.
+    """
     _recent[0] = time.monotonic()
     if device is None:
-        return
+        return 0
     with contexts().current_context(device):
-        on_device(text.encode(), device)
+        return on_device(text.encode(), device).workspace
 
 
 # ----------------------------------------------------------------------------------------- registration
@@ -180,10 +222,18 @@ def _run_on_processor(frame: Any, text: bytes, arguments: list[int], results: li
     on_processor(text)(arguments, results)
 
 
-def _run_on_device(frame: Any, text: bytes, arguments: list[int], results: list[int]) -> None:
+def run_on_device(frame: Any, text: bytes, arguments: list[int], results: list[int]) -> None:
+    """Enqueue a call, in the workspace that follows its own results if there is one."""
     where, device = stream(frame)
     with contexts().current_context(device):
-        on_device(text, device)(arguments, results, where)
+        call = on_device(text, device)
+        count = call.operands
+        if len(results) == count:
+            call.run(arguments, results, where)
+            return
+        room = results[count], length(frame.results, count)
+        with workspace.lent(*room, device, where, call.uses_flags):
+            call.run(arguments, results[:count], where)
 
 
 # A program that is pending at the end of the process needs the interpreter's lock, which JAX holds there.
@@ -193,10 +243,14 @@ jax.config.update("jax_cpu_enable_async_dispatch", False)
 #: When a call began last, or was compiled; 0 where none was.
 _recent = [0.0]
 #: XLA forgets no handler, so none may be collected.
-_HANDLERS = {"cpu": _handler(_run_on_processor), "CUDA": _handler(_run_on_device)}
+_HANDLERS = (
+    (TARGET, "cpu", _handler(_run_on_processor)),
+    (TARGET, "CUDA", _handler(run_on_device)),
+    (CAPTURED_TARGET, "CUDA", _handler(run_on_device, CAPTURED)),
+)
 
-for _platform, _callback in _HANDLERS.items():
-    jax.ffi.register_ffi_target(TARGET, jax.ffi.pycapsule(_callback), platform=_platform)
+for _name, _platform, _callback in _HANDLERS:
+    jax.ffi.register_ffi_target(_name, jax.ffi.pycapsule(_callback), platform=_platform)
 
 
 @atexit.register  # later than JAX's own, therefore called before it

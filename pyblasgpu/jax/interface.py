@@ -12,6 +12,7 @@ __all__ = [
     "Api",
     "CallFrame",
     "Extension",
+    "CAPTURED",
     "HANDLER",
     "Metadata",
     "MetadataExtension",
@@ -20,12 +21,16 @@ __all__ = [
     "attribute",
     "create_error",
     "is_execution",
+    "length",
     "pointers",
     "stream",
 ]
 
 #: The newest interface that the structures were compared with.
 KNOWN_VERSION = (0, 4)
+
+#: The trait of a handler that enqueues on the stream alone: XLA may record the calls in a command buffer.
+CAPTURED = 1
 
 _METADATA = 1  # the type of the extension by which XLA queries a handler
 _EXECUTE = 3  # the stage in which buffers hold data
@@ -151,8 +156,8 @@ class CallFrame(_Headed):
 HANDLER = ctypes.CFUNCTYPE(_address, ctypes.POINTER(CallFrame))
 
 
-def answer_metadata(frame: Any) -> bool:
-    """Answer XLA's query at registration; False where the frame is none.
+def answer_metadata(frame: Any, traits: int) -> bool:
+    """Answer XLA's query at registration, with the traits of the handler; False where the frame is none.
 
     Raises
     ------
@@ -172,7 +177,7 @@ def answer_metadata(frame: Any) -> bool:
             metadata = MetadataExtension.from_address(address).metadata.contents
             answer = min(KNOWN_VERSION, (version.major, version.minor))
             metadata.api_version.major, metadata.api_version.minor = answer
-            metadata.traits = 0
+            metadata.traits = traits
             return True
         address = extension.next
     return False
@@ -196,6 +201,11 @@ def pointers(operands: Any) -> list[int]:
     """Return the addresses of arguments or of results."""
     items = operands.items
     return [items[i].contents.data or 0 for i in range(operands.size)]
+
+
+def length(operands: Any, place: int) -> int:
+    """Return the elements of a vector among arguments or results."""
+    return _int64.from_address(operands.items[place].contents.dims).value
 
 
 def stream(frame: Any) -> tuple[int, int]:

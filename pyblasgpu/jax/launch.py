@@ -13,9 +13,9 @@ from jax.interpreters import batching, mlir
 
 from ..types import DTYPES
 from .description import Description, left_numbers
-from .handler import TARGET, prepare
+from .handler import CAPTURED_TARGET, TARGET, prepare
 
-__all__ = ["LETTERS", "first_device", "launch", "varying"]
+__all__ = ["LETTERS", "first_device", "launch", "may_be_captured", "varying"]
 
 #: Letters of the dtypes that are served.
 LETTERS = {np.dtype(dtype.name): letter for letter, dtype in DTYPES.items() if letter in "sdcz"}
@@ -177,12 +177,29 @@ def first_device() -> int | None:
         return None
 
 
+@cache
+def may_be_captured() -> bool:
+    """Whether programs run on the device they are prepared for: nothing is loaded while XLA captures."""
+    return first_device() is not None and len(jax.local_devices(backend="cuda")) == 1
+
+
 def _lowered(context: Any, *arrays: Any, on_device: bool = False, **params: Any) -> Any:
-    """Lower to a call of the handler; an output that is updated has the memory of the last argument."""
-    text = _description(context.avals_in, context.avals_out, params).text()
-    prepare(text, first_device() if on_device else None)
+    """Lower to a call of the handler; an output that is updated has the memory of the last argument.
+
+    The workspace is one more result for the only device here, so that XLA may capture calls in a graph;
+    exported programs may run on another one.
+    """
+    text, outs = _description(context.avals_in, context.avals_out, params).text(), context.avals_out
+    nbytes, target = prepare(text, first_device() if on_device else None), TARGET
+    is_exported = context.module_context.lowering_parameters.for_export
+    if on_device and not is_exported and may_be_captured():
+        target = CAPTURED_TARGET
+        if nbytes:
+            room = jax.core.ShapedArray((nbytes,), np.dtype(np.uint8))
+            context = context.replace(avals_out=[*outs, room])
     aliases = {len(arrays) - 1: 0} if params["is_updated"] else {}
-    return jax.ffi.ffi_lowering(TARGET, operand_output_aliases=aliases)(context, *arrays, call=text)
+    lower = jax.ffi.ffi_lowering(target, operand_output_aliases=aliases)
+    return [*lower(context, *arrays, call=text)][: len(outs)]
 
 
 mlir.register_lowering(launch_p, _lowered)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from functools import cache
+from types import SimpleNamespace
+
 import fake_device
 import jax
 import jax.numpy as jnp
@@ -11,7 +14,8 @@ from jax_cases import CASES, random
 
 import pyblasgpu.jax as ours
 from pyblasgpu.frontend.backend_status import why_no_device
-from pyblasgpu.jax import handler
+from pyblasgpu.gpu import workspace
+from pyblasgpu.jax import handler, launch
 
 STREAM = 7
 
@@ -23,7 +27,7 @@ def routines(monkeypatch):
     monkeypatch.setattr(
         handler,
         "on_processor",
-        lambda text: lambda arguments, results: handler.on_device(text, 0)(arguments, results, STREAM),
+        lambda text: lambda arguments, results: handler.on_device(text, 0).run(arguments, results, STREAM),
     )
     handler.on_device.cache_clear()
     yield found
@@ -61,3 +65,43 @@ def test_a_repeated_call_prepares_nothing(routines, monkeypatch):
     monkeypatch.setattr(handler.CachedCall, "_bind", None)
     for i in range(3):
         np.testing.assert_array_equal(step(a + i), (a + i) @ (a + i))
+
+
+@pytest.mark.parametrize(("devices", "exports"), [(1, False), (1, True), (2, False)])
+def test_a_program_for_the_only_device_has_the_workspace_of_its_calls(monkeypatch, devices, exports):
+    """Each is a result of the call, which XLA may capture then."""
+    monkeypatch.setattr(launch, "first_device", lambda: 0)
+    monkeypatch.setattr(launch, "prepare", lambda text, device: 1000 * (device == 0 and "trsm" in text))
+    launch.may_be_captured.cache_clear()
+    monkeypatch.setattr(jax, "local_devices", lambda backend: [backend] * devices)
+    program = jax.jit(lambda a, b: ours.matmul(a, ours.solve_triangular(a, b, lower=True)))
+    a = jnp.eye(3)
+    if exports:
+        checks = [jax.export.DisabledSafetyCheck.custom_call(handler.TARGET)]
+        text = jax.export.export(program, platforms=["cuda"], disabled_checks=checks)(a, a).mlir_module()
+    else:
+        text = program.trace(a, a).lower(lowering_platforms=("cuda",)).as_text()
+    launch.may_be_captured.cache_clear()
+    captured = devices == 1 and not exports
+    assert text.count(handler.CAPTURED_TARGET) == 2 * captured
+    assert text.count(f"{handler.TARGET}(") == 2 * (not captured) or not captured
+    assert ("tensor<1000xui8>" in text) == captured
+
+
+def test_a_call_with_its_workspace_allocates_nothing(routines, monkeypatch):
+    """And takes nothing of it that is not there."""
+    taken = []
+
+    def run(arguments, results, stream):
+        taken.append((results, workspace.take(500, 0, stream, True)))
+        workspace.give(taken[-1][1])
+
+    cleared = []
+    monkeypatch.setattr(workspace.memory, "clear", lambda *where: cleared.append(where))
+    monkeypatch.setattr(handler, "stream", lambda frame: (STREAM, 0))
+    monkeypatch.setattr(handler, "on_device", cache(lambda text, device: handler.Prepared(run, 2, 1, True)))
+    monkeypatch.setattr(handler, "length", lambda results, place: workspace.ALL_FLAGS + 800)
+    handler.run_on_device(SimpleNamespace(results=None), b"", [], [512, 1024, 10_000])
+    ((results, room),) = taken
+    assert results == [512, 1024] and room.address == 10_240 + workspace.ALL_FLAGS
+    assert room.nbytes == 800 - 240 and cleared == [(10_240, workspace.ALL_FLAGS, STREAM)]

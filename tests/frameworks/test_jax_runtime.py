@@ -114,7 +114,11 @@ def test_a_newer_interface_of_another_number_is_refused():
     )
     frame = interface.CallFrame.new(api=ctypes.pointer(api), extension_start=ctypes.addressof(extension))
     with pytest.raises(RuntimeError, match=r"interface is 1\.0; known is 0\.4"):
-        interface.answer_metadata(frame)
+        interface.answer_metadata(frame, 0)
+    version.major, version.minor = 0, 3
+    api.version = version
+    assert interface.answer_metadata(frame, interface.CAPTURED)
+    assert metadata.traits == interface.CAPTURED and metadata.api_version.minor == 3
 
 
 def test_unused_calls_are_no_part_of_a_program():

@@ -150,6 +150,28 @@ def test_work_is_in_the_order_of_xlas_stream():
     close(a, b)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_calls_that_xla_captures_are_those_of_other_arrays(dtype):
+    """A program of many calls, with workspace and flags, on arrays at other addresses each time."""
+
+    def value(k, y):
+        factor = ours.cholesky(k)
+        white = ours.solve_triangular(factor, y, lower=True)
+        return (
+            (jnp.abs(white) ** 2).sum()
+            + 2 * jnp.log(jnp.diagonal(factor).real).sum()
+            + jnp.abs(ours.inv(k)).sum()
+        )
+
+    step, kept = jax.jit(jax.value_and_grad(value)), []
+    for i in range(6):
+        x, y = cases.random(np.dtype(dtype), 300, 300), cases.random(np.dtype(dtype), 300, 40)
+        k = x @ x.T.conj() / 300 + (1 + i) * jnp.eye(300, dtype=dtype)
+        kept.append((k, y, step(k, y)))
+    for k, y, found in kept:
+        close(found, jax.value_and_grad(value)(k, y), 2e-3 if dtype in ("float32", "complex64") else 1e-9)
+
+
 def test_calls_from_several_threads():
     a = cases.random(np.dtype("float64"), 300, 300)
     step = jax.jit(lambda a: ours.matmul(a, a) / 300)

@@ -77,6 +77,25 @@ def test_flags_are_cleared_once_where_they_stay(device):
         assert (passing in device.cleared) == flags
 
 
+def test_memory_of_somebody_else_is_taken_once_at_a_time(device):
+    """Where it is enough; its flags are cleared on request, and it stays with its owner."""
+    mine = device.allocate(0, 0, 0x70) + 100
+    start = mine + 156
+    device.held[start] = 0, 0, 0x70
+    for clears in (False, True):
+        with workspace.lent(mine, FLAGS + 1156, 0, 0x70, clears):
+            device.captured.add(0x70)
+            assert borrowed(1000, flags=True) == borrowed(10) == start
+            first, second = (workspace.take(64, 0, 0x70) for _ in range(2))
+            assert first.address == start + FLAGS and second.address - FLAGS not in (mine, start)
+            for each in (second, first):
+                workspace.give(each)
+            assert borrowed(1001) not in (mine, start)
+        assert device.cleared == [start] * clears and borrowed(10) != start
+        assert set(device.held) == {mine - 100, start}
+    device.captured.clear()
+
+
 def test_what_is_large_is_not_kept(device):
     kept = borrowed(MOST)
     assert borrowed(MOST + 1) != kept and set(device.held) == {kept}
