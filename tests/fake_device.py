@@ -242,8 +242,9 @@ def aligned(shape, dtype) -> np.ndarray:
     return array
 
 
-def _empty(shape, dtype):
-    return Array(aligned(shape if isinstance(shape, tuple) else (shape,), dtype))
+def _empty(shape, dtype, order="C"):
+    extents = shape if isinstance(shape, tuple) else (shape,)
+    return Array(aligned(extents, dtype) if order == "C" else aligned(extents[::-1], dtype).T)
 
 
 class _NewArray:

@@ -81,7 +81,8 @@ def gemm(
     tensor([[ 8., 12.],
             [ 8., 12.]])
     """
-    a, b = _op(a, trans_a, "gemm", "trans_a"), _op(b, trans_b, "gemm", "trans_b")
+    a = a if trans_a == "N" else _op(a, trans_a, "gemm", "trans_a")
+    b = b if trans_b == "N" else _op(b, trans_b, "gemm", "trans_b")
     return product_rows.gemm(a, b, _added("gemm", c, beta), alpha, beta, method)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
+from operator import itemgetter
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -165,8 +166,10 @@ def _recorded(op: Any, row: type[Operator]) -> Any:
     """Return the node of the graph of an operator; it takes the keys of a call, None of an unwatched one."""
     names, tensors, *_ = row.places
     whole = (*names, *row.returns)
-    saved, constant = ([whole.index(name) for name in each] for each in (row.saved, row.constant))
-    others = [i for i in range(len(names)) if i not in tensors]
+    constant = [whole.index(name) for name in row.constant]
+    numbers = [i for i in range(len(names)) if i not in tensors]
+    of_saved, of_others = _picking([whole.index(name) for name in row.saved]), _picking(numbers)
+    others = of_others(names)
     after = _C._after_autograd_keyset
 
     def forward(ctx: Any, keyset: Any, *args: Any) -> Any:
@@ -175,8 +178,8 @@ def _recorded(op: Any, row: type[Operator]) -> Any:
             with _C._AutoDispatchBelowAutograd():
                 result = op(*args)
         values = (*args, *result) if isinstance(result, tuple) else (*args, result)
-        kept = [values[i] for i in saved]
-        ctx.others = [args[i] for i in others]
+        kept = of_saved(values)
+        ctx.others = of_others(args)
         ctx.save_for_backward(*kept)
         ctx.input_shapes = [args[i] if args[i] is None else args[i].shape for i in tensors]
         if keyset is not None:
@@ -199,9 +202,9 @@ def _recorded(op: Any, row: type[Operator]) -> Any:
             return op.redispatch(keyset & after, *args)
 
     def state(ctx: Any) -> SimpleNamespace:
-        s = SimpleNamespace(**dict(zip(row.saved, ctx.saved_tensors, strict=True)))
-        for i, value in zip(others, ctx.others, strict=True):
-            setattr(s, names[i], value)
+        s = SimpleNamespace()
+        s.__dict__.update(zip(row.saved, ctx.saved_tensors, strict=True))
+        s.__dict__.update(zip(others, ctx.others, strict=True))
         return s
 
     def backward(ctx: Any, *grads: Any) -> Any:
@@ -240,6 +243,13 @@ def _recorded(op: Any, row: type[Operator]) -> Any:
     members = {"forward": forward, "backward": backward, "jvp": jvp}
     static = {name: staticmethod(member) for name, member in members.items()}
     return type(row.__name__, (_SingleLevelFunction,), static)
+
+
+def _picking(places: list[int]) -> Callable[[Any], tuple[Any, ...]]:
+    """Return what takes the elements at places from a sequence."""
+    if len(places) > 1:
+        return itemgetter(*places)
+    return lambda values: tuple([values[i] for i in places])
 
 
 def _batched(op: Any, row: type[Operator], info: Any, dims: Any, *args: Any) -> Any:

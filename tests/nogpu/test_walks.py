@@ -39,7 +39,7 @@ MORE = {
     "lapack.gesv(q, c)": 150,
     "lapack.sytrs(*lapack.sytrf(p)[:2], c)": 36,
     "lapack.sytri(*lapack.sytrf(p)[:2])": 36,
-    "linalg.ldl(q)": 150,
+    "linalg.ldl(q)": 151,
     "lapack.sysv(p, c, lower=1)": 60,
     "linalg.solve(g, c, overwrite_b=True)": 30,
     "linalg.lu(g, p_indices=True)": 70,

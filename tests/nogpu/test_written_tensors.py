@@ -45,8 +45,9 @@ def on_card(array):
     return torch.from_numpy(np.array(array, order="K")).as_subclass(CardTensor)
 
 
-def new_on_card(library, shape, dtype, *_):
-    return on_card(np.full(shape, -1 if dtype.name[0] == "i" else np.nan, dtype.name))
+def new_on_card(library, shape, dtype, device, stream, swapped=False):
+    made = on_card(np.full(shape, -1 if dtype.name[0] == "i" else np.nan, dtype.name))
+    return made.swapaxes(-1, -2) if swapped else made
 
 
 @pytest.fixture

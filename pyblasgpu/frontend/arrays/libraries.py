@@ -173,9 +173,14 @@ class Library:
         """A new C-contiguous array whose memory is safe to use on `stream`."""
         raise NotImplementedError
 
-    def empty_here(self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int) -> Any:
-        """Return `empty`, where `stream` may be the library's own current one."""
-        return self.empty(shape, dtype, device, stream)
+    def empty_here(
+        self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int, swapped: bool = False
+    ) -> Any:
+        """Return `empty`, where `stream` may be the library's own current one; with the last two dimensions
+        `swapped` on request.
+        """
+        made = self.empty(shape, dtype, device, stream)
+        return self.swap(made) if swapped else made
 
     def empties(self, shapes: Sequence[NewArray], device: int, stream: int) -> list[Any]:
         """Return new C-contiguous arrays of shapes and dtypes; `stream` is the library's current one."""
@@ -251,10 +256,16 @@ class _CuPy(Library):
         with self.on(device, stream) as cupy:
             return cupy.empty(shape, dtype.name)
 
-    def empty_here(self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int) -> Any:
+    def empty_here(
+        self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int, swapped: bool = False
+    ) -> Any:
         cupy = module("cupy")
-        is_here = cupy.cuda.runtime.getDevice() == device and self.current_stream(device) == stream
-        return cupy.empty(shape, dtype.name) if is_here else self.empty(shape, dtype, device, stream)
+        if cupy.cuda.runtime.getDevice() != device or self.current_stream(device) != stream:
+            return super().empty_here(shape, dtype, device, stream, swapped)
+        if swapped and len(shape) == 2:
+            return cupy.empty(shape[::-1], dtype.name, "F")
+        made = cupy.empty(shape, dtype.name)
+        return self.swap(made) if swapped else made
 
     def empties(self, shapes: Sequence[NewArray], device: int, stream: int) -> list[Any]:
         cupy = module("cupy")

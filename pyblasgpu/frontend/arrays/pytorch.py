@@ -97,14 +97,16 @@ class _Torch(Library):
         with self._on(device, stream) as torch:
             return torch.empty(shape, dtype=getattr(torch, dtype.name), device=torch.device("cuda", device))
 
-    def empty_here(self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int) -> Any:
+    def empty_here(
+        self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int, swapped: bool = False
+    ) -> Any:
         if self.current_stream(device) != stream:
-            return self.empty(shape, dtype, device, stream)
-        return tensor_maker()(shape, _strides_by_rows(shape), _dtype_of(dtype), device)
+            return super().empty_here(shape, dtype, device, stream, swapped)
+        return tensor_maker()(*_place(shape, swapped), _dtype_of(dtype), device)
 
     def empties(self, shapes: Sequence[NewArray], device: int, stream: int) -> list[Any]:
         new = tensor_maker()
-        return [new(shape, _strides_by_rows(shape), _dtype_of(dtype), device) for shape, dtype in shapes]
+        return [new(*_place(shape, False), _dtype_of(dtype), device) for shape, dtype in shapes]
 
     def copied(self, array: Any, dtype: Dtype, stream: int | None) -> Layout:
         if array.data_ptr() % array.element_size():
@@ -155,8 +157,13 @@ def tensor_maker() -> Callable[..., Any]:
     return new
 
 
-#: Strides of new row-major tensors, in elements.
-_strides_by_rows = lru_cache(1024)(strides_by_rows)
+@lru_cache(1024)
+def _place(shape: tuple[int, ...], swapped: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return shape and strides of a new tensor, row-major before its last two dimensions are swapped."""
+    strides = strides_by_rows(shape)
+    if swapped:
+        return (*shape[:-2], *shape[:-3:-1]), (*strides[:-2], *strides[:-3:-1])
+    return shape, strides
 
 
 @cache

@@ -52,13 +52,17 @@ _LEAST, _MOST = 2.0**-126, 2.0**127  # normal numbers of every dtype
 
 
 class _Run(NamedTuple):
-    """The values that a run depended on, and the function that enqueued it (None for no work)."""
+    """The values that a run depended on, and the function that enqueued it (None for no work).
+
+    Where all its addresses begin sectors (`is_aligned`), the function serves all such addresses.
+    """
 
     pointers: Sequence[int]
     alpha: Any
     beta: Any
     generation: Any
     enqueue: Callable[[Sequence[int], int], None] | None
+    is_aligned: bool
 
 
 class CachedCall:
@@ -109,7 +113,7 @@ class CachedCall:
         self._misaligned = layouts[-1].dtype.real_size - 1
         self._prepare, self._generation = prepare, generation
         self.variants: dict[tuple[Any, ...], Any] = {}
-        self._last = _Run([], None, None, None, None)
+        self._last = _Run([], None, None, None, None, False)
         self.device = layouts[-1].device
 
     def run(
@@ -148,16 +152,16 @@ class CachedCall:
 
     def run_apart(self, pointers: Sequence[int], alpha: Any, beta: Any, stream: int) -> bool:
         """Enqueue the call with outputs that are new; False, nothing done, where it needs new checks."""
-        last = self._last
+        last, bits = self._last, 0
+        for pointer in pointers:
+            bits |= pointer
         if (
-            pointers != last.pointers
+            bits % SECTOR
+            or not last.is_aligned
             or alpha is not last.alpha
             or beta is not last.beta
             or self._generation() != last.generation
         ):
-            bits = 0
-            for pointer in pointers:
-                bits |= pointer
             are_known = alpha is last.alpha and beta is last.beta
             if bits & self._misaligned or not (are_known or _fits_every_dtype(alpha, beta)):
                 return False
@@ -183,11 +187,16 @@ class CachedCall:
         """Return the run at other addresses: what enqueued the last one, where nothing else differs."""
         last = self._last
         if alpha is last.alpha and beta is last.beta and self._generation() == last.generation:
+            bits = 0
+            for pointer in pointers:
+                bits |= pointer
+            if last.is_aligned and not bits % SECTOR:
+                return last
             differ = 0
             for pointer, before in zip(pointers, last.pointers, strict=True):
                 differ |= pointer ^ before
-            if not differ % SECTOR:
-                return _Run(pointers, alpha, beta, last.generation, last.enqueue)  # sooner than `_replace`
+            if not differ % SECTOR:  # sooner than `_replace`
+                return _Run(pointers, alpha, beta, last.generation, last.enqueue, last.is_aligned)
         return self._bind(pointers, alpha, beta)
 
     def _bind(self, pointers: Sequence[int], alpha: Any, beta: Any) -> _Run:
@@ -201,9 +210,8 @@ class CachedCall:
             operands = [Operand(pointer, *tail) for pointer, tail in zip(pointers, self._tails, strict=True)]
             self.variants[variant] = self._prepare((alpha, beta), operands)
         launches = self.variants[variant]
-        return _Run(
-            pointers, alpha, beta, generation, None if launches is None else launches.bound(alpha, beta)
-        )
+        enqueue = None if launches is None else launches.bound(alpha, beta)
+        return _Run(pointers, alpha, beta, generation, enqueue, not any(alignments))
 
 
 class NewOutput(NamedTuple):
@@ -350,9 +358,8 @@ def replay(
             return None
         if (beta != 0) != kept.scales:
             return None
-        out = library.empty_here(new.shape, new.dtype, call.device, stream)
+        out = library.empty_here(new.shape, new.dtype, call.device, stream, new.swapped)
         pointers.append(library.pointer(out))
-        out = library.swap(out) if new.swapped else out
     called = pointers if kept.called_at is None else [pointers[i] for i in kept.called_at]
     if not call.run(called, alpha, beta, stream, checks_numbers):
         return None

@@ -144,8 +144,8 @@ class _Chain(NamedTuple):
     ----------
     calls : tuple of (CachedCall, tuple of int)
         Each with the places of its matrices among the addresses.
-    arrays : tuple of (tuple of int, Dtype)
-        New arrays: the memory of the call, if it has any, and the outputs.
+    memory : (tuple of int, Dtype) or None
+        Shape and dtype of the memory of the call, if it has any.
     distances : tuple of int
         The begins of arrays in it, in bytes.
     outputs : tuple of NewOutput
@@ -164,7 +164,7 @@ class _Chain(NamedTuple):
     """
 
     calls: tuple[tuple[CachedCall, tuple[int, ...]], ...]
-    arrays: tuple[NewArray, ...]
+    memory: NewArray | None
     distances: tuple[int, ...]
     outputs: tuple[NewOutput, ...]
     results: tuple[int, ...]
@@ -192,16 +192,16 @@ class _Chain(NamedTuple):
         """Enqueue all calls and return the results; numbers that should be 0 are waited for."""
         device, held = self.device, [*arrays]
         stream = library.current_stream(device)
-        made = library.empties(self.arrays, device, stream) if self.arrays else []
-        if self.distances:
-            memory = made.pop(0)
+        if self.memory is not None:
+            memory = library.empty_here(*self.memory, device, stream)
             start = library.pointer(memory)
             for distance in self.distances:
                 addresses.append(start + distance)
                 held.append(memory)
-        for out, new in zip(made, self.outputs, strict=True):
+        for shape, dtype, swapped in self.outputs:
+            out = library.empty_here(shape, dtype, device, stream, swapped)
             addresses.append(library.pointer(out))
-            held.append(library.swap(out) if new.swapped else out)
+            held.append(out)
         if library.counts_writes:
             for place in self.written:
                 library.written(arrays[place])
@@ -268,10 +268,10 @@ def _chain(
     if None in outputs or None in calls or None in found or None in infos:
         return None
     units = [-(-max(nbytes, 1) // _ALIGN) * _ALIGN for _, nbytes in apart]
-    memory = [((sum(units) // dtype.itemsize, 1), dtype)] if units else []
+    memory = ((sum(units) // dtype.itemsize, 1), dtype) if units else None
     return _Chain(
         tuple(each for each in calls if each is not None),
-        (*memory, *(each[:2] for each in outputs if each is not None)),
+        memory,
         tuple(sum(units[:i]) for i in range(len(units))),
         tuple(each for each in outputs if each is not None),
         tuple(each for each in found if each is not None),

@@ -23,8 +23,6 @@ from .call_cache import CachedCall, NewOutput, find, keep
 from .lazy_routines import after_copy
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ..arrays.libraries import Library, NewArray
 
 __all__ = [
@@ -233,14 +231,12 @@ def replay_factor(
     kept: KeptFactor | None = find((key, overwrite == 1, *facts))
     if kept is None or overwrite not in (0, 1):
         return None
-    call, plan, copies, (new_shape, dtype, swapped) = kept
+    call, plan, copies, (shape, dtype, swapped) = kept
     stream, out = library.current_stream(call.device), arrays[-1]
-    shapes: Sequence[NewArray] = [*plan.arrays, (new_shape, dtype)] if copies else plan.arrays
-    numbers = library.empties(shapes, call.device, stream) if shapes else []
+    numbers = library.empties(plan.arrays, call.device, stream) if plan.arrays else []
     if copies:
-        out = numbers.pop()
+        out = library.empty_here(shape, dtype, call.device, stream, swapped)
         pointers.append(library.pointer(out))
-        out = library.swap(out) if swapped else out
     addresses = [*map(library.pointer, numbers), *given, *pointers]
     if not call.run(addresses, 1, 0, stream, checks_numbers=False):
         return None

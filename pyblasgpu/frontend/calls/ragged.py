@@ -305,8 +305,7 @@ def new_outputs(
     library, results = found.library, []
     for shape, swapped in zip(shapes.tolist(), by_columns.tolist(), strict=True):
         extents = tuple(reversed(shape)) if swapped else tuple(shape)
-        array = library.empty_here(extents, found.dtype, found.device, stream)
-        results.append(library.swap(array) if swapped else array)
+        results.append(library.empty_here(extents, found.dtype, found.device, stream, swapped))
     ones = np.ones(len(shapes), np.int64)
     strides = np.where(
         by_columns[:, None], np.stack((ones, shapes[:, 0]), 1), np.stack((shapes[:, 1], ones), 1)
