@@ -117,6 +117,8 @@ DEFECTS = [
     ("factor.eigen.band_chase", "is_bad = not most < real(float(\"inf\"))", "is_bad = False", chased(test_eigh_divided.mixed, bands=True)),
     ("factor.eigen.band_chase", "work, a, a_rs, a_cs, h[0], is_bad", "work, a, a_rs, a_cs, real(1), is_bad", chased(kind="huge", n=6)),
     ("factor.eigen.band_steps", "lane > 0, lane > warp", "lane > 0, lane >= warp", chased()),
+    ("factor.eigen.band_steps", "                v[part] -= acc[part]", "                pass", chased()),
+    ("factor.eigen.band_steps", "v, h, sums, others, warp", "v, h, sums, parts, warp", chased()),
     ("factor.eigen.band_steps", "is_there = (i <= WIDTH)", "is_there = (i < WIDTH)", chased()),
     ("factor.eigen.band_steps", "sent = select(is_second, y[k], y[k + half])", "sent = y[k]", chased()),
     ("factor.eigen.band_steps", "x[at + 1] -= w[1] * z[at] - w[0]", "x[at + 1] -= w[1] * z[at] + w[0]", chased(letter="z")),

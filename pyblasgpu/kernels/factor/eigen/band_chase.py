@@ -84,8 +84,8 @@ class BandChase(BlockConfig):
 
     @property
     def shared_elements(self) -> int:
-        """A column, sums of columns, sums of rows of each warp; reals for a maximum."""
-        return 2 * self.WIDTH + self.DIM + PARTIALS
+        """Sums of columns, and twice sums of rows of each warp; reals for a maximum."""
+        return self.WIDTH + 2 * self.DIM + PARTIALS
 
     def leading_dimension(self, order: int) -> int:
         """Elements from column to column of the matrix at work: whole groups of rows."""

@@ -215,6 +215,7 @@ def stepper(config: Any) -> Callable:
     load, store_b, store_d, rows_of, right, dots, share = _columns(config)
     (left, both), total, make = _updater(config), over_lanes(adder()), reflector(facts)
     COUNT, offset, int32 = 2 * OWN * REALS, ptx.offset, ptx.types.int32
+    read, shuffle = ptx.load_global(1, False), ptx.shuffle
     sums_of, quotient, select, SPAN = _spreader(COUNT), ptx.quotient, ptx.select, WARP // COUNT
 
     @device_function
@@ -224,9 +225,14 @@ def stepper(config: Any) -> Callable:
             parts[(warp * WARP + lane) * REALS + part] = acc[part]
         cuda.syncthreads()
         for part in range(REALS):
-            acc[part] = parts[lane * REALS + part]
+            acc[part], odd = parts[lane * REALS + part], real(0)
             for other in range(1, WARPS):
-                acc[part] += parts[(other * WARP + lane) * REALS + part]
+                x = parts[(other * WARP + lane) * REALS + part]
+                if other % 2 == 1:  # two chains of sums, which wait less for one another
+                    odd += x
+                else:
+                    acc[part] += x
+            acc[part] += odd
 
     @device_function
     def times(acc, h):
@@ -271,14 +277,15 @@ def stepper(config: Any) -> Callable:
     @device_function
     def step(x, y, z, acc, v, h, shared, band, d, e, i, k, row, n, t):
         warp, lane, is_first = int32(t >> 5), int32(t & 31), k == 0
-        rows, column = int32(min(int32(WIDTH), n - row)), shared
-        sums = offset(shared, WIDTH * REALS)
-        parts = offset(sums, WIDTH * REALS)
+        rows, sums = int32(min(int32(WIDTH), n - row)), shared
+        parts, others = offset(sums, WIDTH * REALS), offset(sums, (WIDTH + WARPS * WARP) * REALS)
         b = int32((i if is_first else row - WIDTH) * (LD - 1) + row)
         at = int32(row * LD)
+        for part in range(REALS):
+            read(v, part, band, (b + lane) * REALS + part, lane < rows)
         load(0, x, band, b, at, rows, is_first, warp, lane)
 
-        # (1) the last reflector, from the right; the first column for all
+        # (1) the last reflector, from the right; each warp has the first column for itself
         if not is_first:
             for part in range(REALS):
                 acc[part] = real(0)
@@ -286,19 +293,16 @@ def stepper(config: Any) -> Callable:
             over_warps(acc, parts, warp, lane)
             times(acc, h)
             right(0, x, acc, z)
-        if warp == 0 and lane < WIDTH:
             for part in range(REALS):
-                column[lane * REALS + part] = x[part]
-        cuda.syncthreads()
+                v[part] -= acc[part]
 
         # (2) the reflector of this step, while products with what is below its first element are summed
         for part in range(REALS):
-            v[part] = column[lane * REALS + part] if lane < WIDTH else real(0)
             acc[part] = real(0)
         dots(0, x, y, v, warp, lane)
         square = v[0] * v[0] + v[1] * v[1] if COMPLEX else v[0] * v[0]
         below = total(select(lane > 0, square, real(0)), lane, int32(WARP))
-        make(h, column[0], column[REALS - 1], below)
+        make(h, shuffle(v[0], int32(0)), shuffle(v[REALS - 1], int32(0)), below)
         sums_of(0, y, lane)
         finish(v, h, lane)
         share(0, z, v, warp)
@@ -312,7 +316,7 @@ def stepper(config: Any) -> Callable:
         store_b(0, x, band, b, rows, is_first, warp, lane)
         if lane % SPAN == 0 and lane >= WARP // 2:
             sums[warp * OWN * REALS + quotient(int32(lane - WARP // 2), int32(SPAN))] = y[0]
-        from_both_sides(x, z, acc, v, h, sums, parts, warp, lane)
+        from_both_sides(x, z, acc, v, h, sums, others, warp, lane)
         store_d(0, x, band, at, rows, warp, lane)
 
         # (4) what is final
