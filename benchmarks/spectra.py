@@ -136,7 +136,7 @@ def measured(routine: str, letter: str, count: int, n: int, skipped: set[tuple[s
         if count > 1 or key not in skipped:
             try:
                 times[name] = milliseconds(run, restore)
-            except RuntimeError as problem:  # a status: this version lacks it, or has not the size
+            except (AttributeError, RuntimeError) as problem:  # this version lacks it, or not for the size
                 row[name] = str(problem)
             if times.get(name, 0.0) > 1e3 * LONGEST:
                 skipped.add(key)
