@@ -183,9 +183,7 @@ class TaskExecutor:
         card = self.cards[index]
         if copy.staged is not None:
             staged, copy.staged = copy.staged, None
-            event = staged.give_up()
-            if event is not None:
-                copy.uses[card.up] = Mark(event, card.up)
+            copy.uses[card.up] = Mark(staged.give_up(), card.up)
         if copy.is_dirty:
             with current_context(card.device):
                 self._bring_home(index, copy)

@@ -74,15 +74,16 @@ class HostTraffic:
         enqueues.
         """
         layout, view = matrix.layout(tile), matrix.view(tile, is_written)
-        upload = Upload(self._readers, self._up, card.device, card.up, prepare)
+        pieces = list(layout.pieces(PIECE))
+        upload = Upload(self._readers, self._up, card.device, card.up, len(pieces), prepare)
         ready = partial(_join, self.home_jobs.get(tile))
         try:
-            for first, part in layout.pieces(PIECE):
+            for first, part in pieces:
                 lines = layout.lines_of(view, first, part.lines)
                 piece = target.lines_from(first, part.lines)
                 upload.add(piece, lines, _buffer_bytes(layout, part), part.array, ready)
         except BaseException:
-            upload.give_up()
+            upload.stop()
             raise
         return upload
 
@@ -133,12 +134,12 @@ class HostTraffic:
         event: Event,
         before: Any,
     ) -> None:
-        try:
-            with current_context(device):
+        with current_context(device):
+            try:
                 event.join()
-        except BaseException:
-            self._down.discard(buffer)
-            raise
+            except BaseException:
+                self._down.discard(buffer)
+                raise
         try:
             _join(before)
             np.copyto(target, source)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..gpu.locked_arrays import lock_again
 from ..gpu.page_locked import is_page_locked
 from ..gpu.transfers import Block
 from ..operands import Operand
@@ -186,6 +187,7 @@ class HostMatrix(Matrix):
         if inner != array.itemsize or outer < extent or not array.size:
             return False
         lines = array.shape[0 if self.row_major else 1]
+        lock_again(array, self)
         return is_page_locked(array.ctypes.data, (lines - 1) * outer + extent)
 
     def is_direct(self, is_written: bool) -> bool:

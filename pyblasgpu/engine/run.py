@@ -205,7 +205,7 @@ def _drain(executor: TaskExecutor) -> None:
     for cache in executor.caches:
         for copy in cache.copies.values():
             if copy.staged is not None:
-                copy.staged.give_up()
+                copy.staged.stop()
                 copy.staged = None
     executor.traffic.close()
     for card in executor.cards:

@@ -95,7 +95,8 @@ def _narrow(
     """Orders where transfers take as long as products, or twice as long where the call `is_bound` by them."""
     part = _part(longest, NARROW_PARTS, UNIT)
     if ROUTINES[routine].is_update:
-        return min(orders[0], max(WANTED // 2, part)), orders[1]
+        along = min(max(orders[1], _part(longest, 2, UNIT)), 2 * orders[1])
+        return min(orders[0], max(WANTED // 2, part)), along
     narrow = max(NARROWEST_SOLVE if routine in ("trsm", "potrs") else NARROWEST, part)
     outer = [
         order if is_lined else min(order, narrow)
@@ -128,7 +129,8 @@ def _along_inner(
 def _wanted(routine: str, longest: int, itemsize: int, cards: int) -> int:
     """The order of tiles where memory is not short."""
     parts = PARTS_OF_TRIANGLE.get(routine, PARTS)
-    order = max(SMALLEST, WANTED // 2) if routine in PARTS_OF_TRIANGLE and cards == 1 else WANTED
+    is_small = routine == "syrk" or longest < PARTS * WANTED  # of larger factors the host has few tasks
+    order = max(SMALLEST, WANTED // 2) if routine in PARTS_OF_TRIANGLE and cards == 1 and is_small else WANTED
     while order < LARGEST and order * 2 * parts <= longest:
         order *= 2
     if routine not in PARTS_OF_TRIANGLE and cards == 1 and longest * itemsize >= 2 * LINE:

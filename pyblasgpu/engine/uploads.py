@@ -9,13 +9,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
-from contextlib import suppress
 
 import numpy as np
 
-from ..gpu.context import current_context
+from ..gpu.context import current_context, make_current
 from ..gpu.events import Event, record
-from ..gpu.page_locked import PinnedPool
+from ..gpu.page_locked import PinnedBuffer, PinnedPool
 from ..gpu.transfers import Block, copy_up
 from .workers import Workers
 
@@ -33,13 +32,15 @@ class Upload:
         Their buffers.
     device, stream : int
         The stream of the copies, and its device.
-    prepare : callable
+    count : int
+        Number of pieces.
+    prepare : callable, optional
         Enqueues on the stream what precedes the first of them.
 
     Attributes
     ----------
     event : Event or None
-        The end of the piece that was enqueued last.
+        The end of all pieces, once they are enqueued.
     """
 
     def __init__(
@@ -48,12 +49,15 @@ class Upload:
         pool: PinnedPool,
         device: int,
         stream: int,
-        prepare: Callable[[], None] = lambda: None,
+        count: int,
+        prepare: Callable[[], None] | None = None,
     ):
         self._workers, self._pool, self._device, self._stream = workers, pool, device, stream
-        self._prepare, self._is_prepared = prepare, False
+        self._prepare = prepare
+        self._error: BaseException | None
         self._pieces: list[Future[None]] = []
-        self._lock = threading.Lock()
+        self._lock, self._ended = threading.Lock(), threading.Event()
+        self._left, self._error = count, None
         self.event: Event | None = None
 
     def add(
@@ -90,44 +94,68 @@ class Upload:
         ready: Callable[[], None],
     ) -> None:
         """Copy a piece into a buffer, and enqueue the copy to the card."""
-        ready()
-        with current_context(self._device):
+        try:
+            ready()
+            _stay_on(self._device)
             buffer = self._pool.take(nbytes)
             try:
                 np.copyto(place(buffer.array), source)
-                event = self._enqueue(target, buffer.address)
+                event = self._enqueue(target, buffer)
             except BaseException:
                 self._pool.discard(buffer)
                 raise
             self._pool.give(buffer, event)
+        except BaseException as error:
+            self._error = error
+            self._ended.set()
 
-    def _enqueue(self, target: Block, address: int) -> Event:
-        """Enqueue the copy of a buffer; one thread at a time does, so that `event` is the last one's."""
+    def _enqueue(self, target: Block, buffer: PinnedBuffer) -> Event:
+        """Enqueue the copy of a buffer, by one thread at a time; the event of its end."""
         with self._lock:
-            if not self._is_prepared:
+            if self._prepare is not None:
                 self._prepare()
-                self._is_prepared = True
-            copy_up(target, Block(address, target.width, target.lines, target.pitch, -1), self._stream)
-            self.event = record(self._stream)
-            return self.event
+                self._prepare = None
+            source = Block(buffer.address, target.width, target.lines, target.pitch, -1)
+            copy_up(target, source, self._stream)
+            self._left -= 1
+            if self._left:
+                return buffer.record(self._device, self._stream)
+            event = self.event = record(self._stream)
+            self._ended.set()
+            return event
 
     def finish(self) -> Event:
         """Wait until all pieces are enqueued; the event of their end. An error of a thread is raised."""
         try:
-            for piece in self._pieces:
-                piece.result()
+            self._ended.wait()
+            if self._error is not None:
+                raise self._error
         except BaseException:
-            self.give_up()
+            self.stop()
             raise
         assert self.event is not None
         return self.event
 
-    def give_up(self) -> Event | None:
-        """Enqueue no more pieces; the event of the end of those that are, if any."""
+    def stop(self) -> None:
+        """Enqueue no more pieces."""
         for piece in self._pieces:
             piece.cancel()
         for piece in self._pieces:
             if not piece.cancelled():
-                with suppress(BaseException):
-                    piece.exception()
-        return self.event
+                piece.exception()
+
+    def give_up(self) -> Event:
+        """Enqueue no more pieces; the event of the end of those that are."""
+        self.stop()
+        with current_context(self._device):
+            return record(self._stream)
+
+
+_thread = threading.local()
+
+
+def _stay_on(device: int) -> None:
+    """Let the context of a device be current on a thread of ours from now on: each change costs a call."""
+    if getattr(_thread, "device", None) != device:
+        make_current(device)
+        _thread.device = device

@@ -33,8 +33,9 @@ def to_device(address: int, array: np.ndarray, stream: int) -> None:
         return
     workers = Workers(THREADS, "pyblasgpu-up")
     try:
-        upload = Upload(workers, shared_pool("up"), current_device(), stream)
-        for first, part in _pieces(array):
+        pieces = _pieces(array)
+        upload = Upload(workers, shared_pool("up"), current_device(), stream, len(pieces))
+        for first, part in pieces:
             upload.add(_block(address + first, part.size), part, PIECE, partial(_first, part.size))
         upload.finish()
     finally:
@@ -71,12 +72,12 @@ def to_host(array: np.ndarray, address: int, stream: int) -> None:
 
 def _empty(device: int, part: np.ndarray, buffer: PinnedBuffer, event: Event, pool: PinnedPool) -> None:
     """Copy what a buffer holds after `event`, and give the buffer back."""
-    try:
-        with current_context(device):
+    with current_context(device):
+        try:
             event.join()
-    except BaseException:
-        pool.discard(buffer)
-        raise
+        except BaseException:
+            pool.discard(buffer)
+            raise
     try:
         np.copyto(part, buffer.array[: part.size])
     finally:

@@ -28,6 +28,10 @@ class Event:
         if not is_process_ending():  # then the driver may be gone; a `finalize` costs more than the event
             self._destroy(self._handle)
 
+    def record(self, stream: int) -> None:
+        """Be from now on what is queued on `stream`."""
+        check(load().cuEventRecord(self._handle, stream), "cuEventRecord")
+
     def is_done(self) -> bool:
         """Whether the device has done it, or never will, because it failed."""
         driver = load()

@@ -19,46 +19,27 @@ from weakref import finalize
 import numpy as np
 
 from ..errors import PyblasgpuError
-from .context import current_context, current_device
-from .driver import after_fork, load
+from .driver import after_fork
+from .page_locked import PAGE, Pages, whole_pages
 
 __all__ = ["KeptResults", "kept_results"]
 
 #: Environment variable with the most bytes that are kept; by default a part of the host's, at most `MOST`.
 VARIABLE, PART, MOST = "PYBLASGPU_HOST_MEMORY", 16, 16 << 30
-PAGE = 4096
 
 
-class _Memory:
+class _Memory(Pages):
     """Whole pages of host memory, which can be locked once.
 
     Attributes
     ----------
-    address, nbytes : int
     is_kept : bool
         Whether it was in use before, and so counts among what is kept.
     """
 
     def __init__(self, nbytes: int):
-        self.nbytes = -(-nbytes // PAGE) * PAGE
-        self._buffer = np.empty(self.nbytes + PAGE, np.uint8)  # NumPy has the system take large pages
-        self.address = self._buffer.ctypes.data + -self._buffer.ctypes.data % PAGE
-        self.is_kept, self.locked_by = False, -1
-
-    def lock_pages(self) -> None:
-        """Lock the pages, for the cards of the process; where that cannot be, copies are staged."""
-        with suppress(PyblasgpuError):
-            driver = load()
-            (error,) = driver.cuMemHostRegister(self.address, self.nbytes, driver.CU_MEMHOSTREGISTER_PORTABLE)
-            if not error:
-                self.locked_by = current_device()
-
-    def free(self) -> None:
-        """Unlock the pages, which nothing uses; the memory ends with this object."""
-        if self.locked_by >= 0:
-            # in a forked process they are not locked
-            with suppress(PyblasgpuError), current_context(self.locked_by):
-                load().cuMemHostUnregister(self.address)
+        self._buffer, self.is_kept = whole_pages(nbytes), False
+        super().__init__(self._buffer.ctypes.data, self._buffer.nbytes)
 
 
 class _Owner:
@@ -125,7 +106,8 @@ class KeptResults:
             is_new, memory.is_kept = not memory.is_kept, True
             self._used_again += memory.nbytes
         if is_new:
-            memory.lock_pages()
+            with suppress(PyblasgpuError):  # copies are staged then
+                memory.lock()
         return memory
 
     def _leave(self, memory: _Memory) -> None:
@@ -146,7 +128,7 @@ class KeptResults:
                 self._used_again -= memory.nbytes
             most = self.limit - self._used_again
             if memory.nbytes > most:
-                memory.free()
+                memory.unlock()
             else:
                 self._free.append(memory)
                 self._shrink(most)
@@ -157,7 +139,7 @@ class KeptResults:
         while self._free and held > most:
             memory = self._free.pop(0)
             held -= memory.nbytes
-            memory.free()
+            memory.unlock()
 
 
 @cache

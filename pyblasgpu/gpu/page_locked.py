@@ -19,12 +19,62 @@ from ..errors import PyblasgpuError
 from ..operands import span
 from .context import current_context, current_device
 from .driver import after_fork, check, load
-from .events import Event
+from .events import Event, record
 
-__all__ = ["PinnedBuffer", "PinnedPool", "is_page_locked", "page_locked", "shared_pool", "shared_pools"]
+__all__ = [
+    "PAGE",
+    "Pages",
+    "PinnedBuffer",
+    "PinnedPool",
+    "is_page_locked",
+    "page_locked",
+    "shared_pool",
+    "shared_pools",
+    "whole_pages",
+]
 
+PAGE = 4096
+#: Bytes from which on a buffer is memory of the process, whose pages are large.
+LARGE = 4 << 20
 #: Bytes of page-locked memory that the pool of the process may hold, and keeps.
 MAX_POOLED = 1 << 28
+
+
+class Pages:
+    """Memory of the host whose pages can be locked.
+
+    Attributes
+    ----------
+    address, nbytes : int
+    locked_by : int
+        The device that was current when they were locked, for all devices; -1 while they are not.
+    """
+
+    def __init__(self, address: int, nbytes: int):
+        self.address, self.nbytes, self.locked_by = address, nbytes, -1
+
+    def lock(self) -> Any:
+        """Lock the pages; return the status of the driver."""
+        driver = load()
+        (status,) = driver.cuMemHostRegister(self.address, self.nbytes, driver.CU_MEMHOSTREGISTER_PORTABLE)
+        if not status:
+            self.locked_by = current_device()
+        return status
+
+    def unlock(self) -> None:
+        """Unlock the pages, which nothing uses."""
+        if self.locked_by >= 0:
+            # in a forked process they are not locked
+            with suppress(PyblasgpuError), current_context(self.locked_by):
+                load().cuMemHostUnregister(self.address)
+            self.locked_by = -1
+
+
+def whole_pages(nbytes: int) -> np.ndarray[Any, Any]:
+    """Memory of as many whole pages as `nbytes` bytes need; NumPy has the system take large ones."""
+    nbytes = -(-nbytes // PAGE) * PAGE
+    memory = np.empty(nbytes + PAGE, np.uint8)
+    return memory[-memory.ctypes.data % PAGE :][:nbytes]
 
 
 class PinnedBuffer:
@@ -38,12 +88,36 @@ class PinnedBuffer:
     """
 
     def __init__(self, nbytes: int):
+        self.nbytes = nbytes
+        self._events: dict[int, Event] = {}
+        if nbytes >= LARGE:
+            # sooner than the driver allocates small pages
+            self.array = whole_pages(nbytes)
+            self.array[::PAGE] = 0
+            pages = Pages(self.array.ctypes.data, self.array.nbytes)
+            check((pages.lock(),), "cuMemHostRegister")
+            self.address = pages.address
+            finalize(self, _unlock, pages, self.array).atexit = False
+            return
         driver, device = load(), current_device()
         flags = driver.CU_MEMHOSTALLOC_PORTABLE
         self.address = int(check(driver.cuMemHostAlloc(nbytes, flags), "cuMemHostAlloc"))
-        self.nbytes = nbytes
         self.array = np.ctypeslib.as_array((ctypes.c_uint8 * nbytes).from_address(self.address))
         finalize(self, _free, self.address, device).atexit = False
+
+    def record(self, device: int, stream: int) -> Event:
+        """The event of what is queued on a stream of a device: the same one each time, once it is over."""
+        event = self._events.get(device)
+        if event is None:
+            event = self._events[device] = record(stream)
+        else:
+            event.record(stream)
+        return event
+
+
+def _unlock(pages: Pages, memory: np.ndarray[Any, Any]) -> None:
+    """Unlock the pages of `memory`, which ends then."""
+    pages.unlock()
 
 
 def _free(address: int, device: int) -> None:
@@ -76,9 +150,11 @@ class PinnedPool:
         """
         while True:
             with self._condition:
-                buffer = self._find(nbytes) or self._allocated(nbytes)
+                buffer = self._find(nbytes)
                 if buffer is not None:
                     return buffer
+                if self._reserves(nbytes):
+                    break
                 if not self._in_flight:
                     self._condition.wait()
                     continue
@@ -89,6 +165,13 @@ class PinnedPool:
                 self.discard(oldest)
                 raise
             self.give(oldest)
+        try:
+            return PinnedBuffer(nbytes)
+        except BaseException:
+            with self._condition:
+                self.held -= nbytes
+                self._condition.notify()
+            raise
 
     def give(self, buffer: PinnedBuffer, event: Event | None = None) -> None:
         """Give a buffer back, once `event` is over."""
@@ -108,31 +191,31 @@ class PinnedPool:
             self._free.clear()
 
     def discard(self, buffer: PinnedBuffer) -> None:
-        """Give up a buffer of which nobody knows whether something still uses it: freeing it waits."""
+        """Give up a buffer that the device which is current may still use."""
+        load().cuCtxSynchronize()
         with self._condition:
             self.held -= buffer.nbytes
             self._condition.notify()
 
     def _find(self, nbytes: int) -> PinnedBuffer | None:
-        """The smallest free buffer that suffices."""
+        """The smallest free buffer that suffices, of these the last one: caches may hold it."""
         while self._in_flight and self._in_flight[0][0].is_done():
             self._free.append(self._in_flight.popleft()[1])
-        fitting = [buffer for buffer in self._free if buffer.nbytes >= nbytes]
+        fitting = [buffer for buffer in reversed(self._free) if buffer.nbytes >= nbytes]
         if not fitting:
             return None
         smallest = min(fitting, key=lambda buffer: buffer.nbytes)
         self._free.remove(smallest)
         return smallest
 
-    def _allocated(self, nbytes: int) -> PinnedBuffer | None:
-        """A new buffer, if the limit allows it once buffers that are too small are given up."""
+    def _reserves(self, nbytes: int) -> bool:
+        """Whether the limit allows a new buffer, which counts then; buffers that are too small give way."""
         while self._free and self.held + nbytes > self.limit:
             self.held -= self._free.pop(0).nbytes
         if self.held and self.held + nbytes > self.limit:
-            return None
-        buffer = PinnedBuffer(nbytes)
+            return False
         self.held += nbytes
-        return buffer
+        return True
 
 
 shared_pools: dict[str, PinnedPool] = {}

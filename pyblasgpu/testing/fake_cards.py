@@ -25,11 +25,11 @@ __all__ = ["FakeDriver"]
 #: Functions of the driver that give nothing but their status.
 _WITHOUT_VALUE = frozenset(
     """
-    cuCtxSetCurrent cuStreamDestroy cuEventDestroy cuEventRecord cuEventQuery cuEventSynchronize
-    cuStreamWaitEvent cuStreamSynchronize cuMemFree cuMemFreeAsync cuMemFreeHost cuMemHostRegister
-    cuMemHostUnregister cuMemPoolSetAttribute cuMemPoolSetAccess cuMemPoolTrimTo cuCtxEnablePeerAccess
-    cuMemcpyHtoDAsync cuMemcpyDtoHAsync cuMemcpy2DAsync cuMemcpyPeerAsync cuMemcpy3DPeerAsync cuMemsetD8Async
-    cuMemsetD2D8Async
+    cuCtxSetCurrent cuCtxSynchronize cuStreamDestroy cuEventDestroy cuEventRecord cuEventQuery
+    cuEventSynchronize cuStreamWaitEvent cuStreamSynchronize cuMemFree cuMemFreeAsync cuMemFreeHost
+    cuMemHostRegister cuMemHostUnregister cuMemPoolSetAttribute cuMemPoolSetAccess cuMemPoolTrimTo
+    cuCtxEnablePeerAccess cuMemcpyHtoDAsync cuMemcpyDtoHAsync cuMemcpy2DAsync cuMemcpyPeerAsync
+    cuMemcpy3DPeerAsync cuMemsetD8Async cuMemsetD2D8Async
     """.split()  # noqa: SIM905 - words are read more easily than strings
 )
 

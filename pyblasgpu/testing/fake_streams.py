@@ -132,6 +132,11 @@ class FakeStreams:
             self._run_next(int(stream))
         self._learn(dict(self._clocks[int(stream)]))
 
+    def cuCtxSynchronize(self) -> None:
+        for stream, device in list(self._stream_devices.items()):
+            if device == self.current:
+                self.cuStreamSynchronize(stream)
+
     def tick(self, stream: int) -> Clock:
         """Return the clock of the next entry of a stream: all that precedes it."""
         clock = self._clocks[stream]

@@ -13,6 +13,7 @@ from pyblasgpu import lapack
 from pyblasgpu.engine import tile_size, triangles, whole_arrays
 from pyblasgpu.errors import CallCancelled
 from pyblasgpu.frontend.calls import staging
+from pyblasgpu.gpu import locked_arrays
 from pyblasgpu.gpu.context import current_context
 from pyblasgpu.gpu.page_locked import is_page_locked
 from pyblasgpu.types import DTYPES
@@ -243,6 +244,27 @@ def test_results_are_page_locked_from_the_second_use_on(name, options):
     pyblasgpu.release_memory()
     with current_context(0):
         assert not any(is_page_locked(*span) for span in spans)
+
+
+@pytest.mark.parametrize("name", ["gemm", "trsm", "syrk"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_arrays_are_page_locked_from_the_second_use_on(monkeypatch, name, order):
+    """Results have the same bits, whatever is locked; changed elements are seen, and memory is freed."""
+    monkeypatch.setattr(locked_arrays, "LEAST", 1)
+    x = matrices("d", 1111, 777, order)
+    locked, results = [], []
+    for _ in range(3):
+        operands = type(x)(*(each if each is x.a else each.copy("K") for each in x))
+        results.append(CALLS[name].run(operands, max_device_memory=LITTLE).copy())
+        with current_context(0):
+            locked.append(is_page_locked(x.a.ctypes.data, x.a.nbytes))
+    assert locked == [False, True, True]
+    assert all(np.array_equal(each, results[0]) for each in results)
+    x.a.ravel("K")[:] *= 2
+    assert CALLS[name].error(x, CALLS[name].run(fresh(x), max_device_memory=LITTLE)) <= 1
+    pyblasgpu.release_memory()
+    with current_context(0):
+        assert not is_page_locked(x.a.ctypes.data, x.a.nbytes)
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

@@ -132,10 +132,13 @@ def test_dimensions_without_lines_are_cut_finely():
     assert orders("gemm", 8192) == (4096, 1024, 4096)
     assert orders("gemm", 4096) == (2048, 512, 4096)  # a tile is finished by one task
     assert orders("trsm", 4096) == (2048, 1024) and orders("trmm", 4096) == (2048, 512)
-    assert orders("syrk", 8192) == (1024, 2048) and orders("syrk", 16384) == (4096, 4096)
+    assert orders("syrk", 8192) == (1024, 4096) and orders("syrk", 16384) == (4096, 4096)
+    assert orders("syrk", 4096) == (1024, 2048)
     assert orders("gemm", 8192, limit=1 << 20) == (256,) * 3
     assert orders("gemm", 16384) == (4096,) * 3
     assert orders("gemm", 8192, "s") == (2048,) * 3 == orders("gemm", 8192, cards=2)
+    factors = [tile_orders("potrf", (n,), "d", 64 * GIB, 1) for n in (4096, 8192, 16384, 32768)]
+    assert factors == [(1024,), (2048,), (2048,), (4096,)]
     all_lined = (True, True, False)
     assert tile_orders("gemm", (4096,) * 3, "d", 64 * GIB, 1, all_lined, None, 8192) == (2048,) * 3
 

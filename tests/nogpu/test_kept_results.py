@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from fake_cards_install import holds_nothing
 import pyblasgpu
 from pyblasgpu.frontend.backend_status import preferred_backend
 from pyblasgpu.frontend.calls import call
-from pyblasgpu.gpu import kept_results
+from pyblasgpu.gpu import kept_results, locked_arrays
 from pyblasgpu.gpu.kept_results import KeptResults
 
 MIB = 1 << 20
@@ -136,6 +137,86 @@ def test_threads_and_the_collector():
         assert kept.held == held + 8192
     again = kept.empty((1000,), "float64")
     assert again.size == 1000 and kept.held == held, "it is the one that waited"
+
+
+# -------------------------------------------------------------------------------------- the caller's arrays
+
+
+@pytest.fixture
+def used(driver, monkeypatch):
+    """A driver, where the pages of small arrays are locked, too."""
+    monkeypatch.setattr(locked_arrays, "LEAST", 1)
+    return driver
+
+
+def product(a, b, **options):
+    np.testing.assert_array_equal(pyblasgpu.gemm(a, b, devices=[0, 1], **options), a @ b)
+
+
+def test_arrays_are_locked_at_their_second_use(used):
+    """Views of one array count for it, and its pages are unlocked before it is freed."""
+    memory, b = np.zeros((40, 60), order="F"), operands()[1]
+    memory[:, 10:50] = operands()[0]
+    out = np.empty((40, 40), order="F")
+    product(memory[:, 10:50], b, out=out)
+    assert not used.calls["cuMemHostRegister"]
+    product(memory[:, 10:50], b, out=out)
+    assert used.calls["cuMemHostRegister"] == 3
+    staged = used.calls["cuMemHostAlloc"]
+    product(memory[:, 10:50].T[::1].T, b, out=out)
+    assert used.calls["cuMemHostRegister"] == 3 and used.calls["cuMemHostAlloc"] == staged
+    gone = weakref.ref(memory)
+    del memory
+    assert gone() is None and used.calls["cuMemHostUnregister"] == 1
+    again = np.array(b)  # perhaps at the same place
+    product(again, b)
+    pyblasgpu.release_memory()
+    assert used.calls["cuMemHostUnregister"] == 3
+    before = used.calls["cuMemHostRegister"]
+    product(again, b)
+    assert used.calls["cuMemHostRegister"] == before, "its use is the first one again"
+
+
+@pytest.mark.parametrize("owner", ["another library", "a file", "a small part"])
+def test_arrays_that_are_never_locked(used, tmp_path, owner):
+    a, b = operands()
+    if owner == "another library":
+        held = bytearray(a.tobytes())
+        a = np.frombuffer(held).reshape(40, 40)
+    elif owner == "a file":
+        mapped = np.memmap(tmp_path / "a", np.float64, "w+", shape=a.shape)
+        mapped[...] = a
+        a = mapped
+    else:
+        a = np.zeros((200, 40))[:40]
+    for _ in range(3):
+        pyblasgpu.trmm(a, b, out=b, devices=[0, 1])
+    assert used.calls["cuMemHostRegister"] == 1  # b
+
+
+def test_an_array_that_is_resized_or_refused(used):
+    a, b = np.ones((40, 40)), operands()[1]
+    for _ in range(2):
+        product(a, b)
+    locked = used.calls["cuMemHostRegister"]
+    with pytest.raises(ValueError, match="cannot resize"):
+        a.resize((30, 40), refcheck=False)  # NumPy would move locked memory
+    pyblasgpu.release_memory()
+    a.resize((30, 40), refcheck=False)
+    used.failing["cuMemHostRegister"] = range(locked, 99), used.real.CUresult.CUDA_ERROR_OUT_OF_MEMORY
+    for _ in range(3):
+        product(a, b)
+    assert used.calls["cuMemHostRegister"] > locked and not used.pageable
+    a.resize((20, 40), refcheck=False)
+
+
+def test_arrays_are_locked_within_the_limit(used, monkeypatch):
+    monkeypatch.setenv("PYBLASGPU_HOST_MEMORY", str(40 * 40 * 8))
+    kept_results.kept_results.cache_clear()
+    (a, b), out = operands(), np.empty((40, 40))
+    for _ in range(3):
+        product(a, b, out=out)
+    assert used.calls["cuMemHostRegister"] == 1
 
 
 @pytest.mark.parametrize("text", ["-1", "1e9", "", "many"])

@@ -12,8 +12,9 @@ def release_memory() -> None:
 
     These are tiles in device memory, at most 8 GiB and a sixteenth of each device's; pinned host memory, at
     most 512 MiB; and memory of NumPy results that are gone, at most 16 GiB and a sixteenth of the host's, or
-    ``PYBLASGPU_HOST_MEMORY`` bytes. Memory of calls that are under way and of arrays stays. A routine of this
-    package that finds no memory on a device frees the tiles there by itself; other libraries cannot.
+    ``PYBLASGPU_HOST_MEMORY`` bytes. Pages of the caller's arrays are unlocked, where calls have locked them.
+    Memory of calls that are under way and of arrays stays. A routine of this package that finds no memory on
+    a device frees the tiles there by itself; other libraries cannot.
 
     See Also
     --------
@@ -35,6 +36,9 @@ def release_memory() -> None:
     if pinned is not None:
         for pool in list(pinned.shared_pools.values()):
             pool.release()
+    arrays = sys.modules.get("pyblasgpu.gpu.locked_arrays")
+    if arrays is not None:
+        arrays.release_arrays()
     results = sys.modules.get("pyblasgpu.gpu.kept_results")
     if results is not None:
         results.kept_results().release()
