@@ -178,9 +178,11 @@ def _tensor_stop(dtype: Dtype, device: Device) -> int:
     return int(policy.tensor_stop if dtype.real_size == 4 else policy.tensor_stop_of_double)
 
 
-def trmm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Device) -> Algorithm:
+def trmm_algorithm(
+    dtype: Dtype, order: int, rhs: int, batch: int, device: Device, apart: bool = False
+) -> Algorithm:
     """Return TRMM's algorithm: fused, of stacks too, except for large complex64, for few, long rows, and for
-    stacks of small triangles.
+    stacks of small triangles, or of few complex columns where the result is `apart` from B.
     """
     requested = override_of("trmm")
     if requested is not None:
@@ -188,8 +190,10 @@ def trmm_algorithm(dtype: Dtype, order: int, rhs: int, batch: int, device: Devic
     if _has_tensor_products("trmm", dtype, order, rhs, batch, device):
         return Algorithm(TRMM_TENSOR if dtype.letter == "s" else trmm_recursion(dtype, device), IN_MODE)
     policy = policy_of(device)
-    if batch > 1 and runs(TRMM_SMALL, device) and order <= fixed(TRMM_SMALL, dtype.letter, device).ORDER:
-        return Algorithm(TRMM_SMALL, COMPUTED)
+    if batch > 1 and runs(TRMM_SMALL, device):
+        is_few = apart and dtype.is_complex and rhs <= policy.fused_trmm_min_rhs
+        if is_few or order <= fixed(TRMM_SMALL, dtype.letter, device).ORDER:
+            return Algorithm(TRMM_SMALL, COMPUTED)
     if batch > 1:
         is_fused = _fuses_stack(dtype, order, rhs, batch, policy, device)
         return Algorithm(TRMM_FUSED if is_fused else RECURSION, _by_policy("fused_trmm_min_rhs", device))
@@ -206,6 +210,8 @@ def _fuses_stack(dtype: Dtype, order: int, rhs: int, batch: int, policy: Policy,
     """Whether a TRMM of a stack is one launch: of complex numbers and few columns, for which its tiles are
     too wide, only while these do not occupy the device.
     """
+    if order <= LEAF:
+        return order == LEAF and 2 * rhs >= LEAF
     is_few = dtype.is_complex and rhs <= policy.fused_trmm_min_rhs
     return not is_few or batch * order <= LEAF * device.sm_count
 

@@ -233,10 +233,13 @@ def test_stacks_are_fused_but_for_small_triangles_and_few_complex_columns(letter
     def fused(order, rhs, batch):
         return trmm_algorithm(DTYPES[letter], order, rhs, batch, H200).name == TRMM_FUSED
 
-    least = 65 if letter in "dz" else 129
-    for order in (1, least - 1):
+    for order in (1, 32 if letter == "z" else 64):
         assert trmm_algorithm(DTYPES[letter], order, 32, 1000, H200).name == TRMM_SMALL
-    assert fused(least, 17, 1000) and fused(512, 8, 4) and fused(512, 8, 64) == (letter in "sd")
+    is_small = trmm_algorithm(DTYPES[letter], 512, 8, 64, H200, True).name == TRMM_SMALL
+    assert is_small == (letter in "cz")
+    if letter == "z":
+        assert fused(64, 32, 1000) and not fused(64, 31, 1000) and not fused(63, 64, 1000)
+    assert fused(65, 17, 1000) and fused(512, 8, 4) and fused(512, 8, 64) == (letter in "sd")
 
 
 # ------------------------------------------------------------------------------------------------- SYR2K

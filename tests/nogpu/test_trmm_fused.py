@@ -159,7 +159,7 @@ def test_stacks_are_one_launch(letter, side, order_t, order_b, uplo, conj, unit,
         np.testing.assert_array_equal(result, expected)
     copies = ["copy_scaled"] if conj or order_t != order_b else []
     assert [name for name, _, _ in kernels.launches] == [*copies, "diagonal_blocks", "trmm_stack"] * 2
-    monkeypatch.setattr(symm.copies, "MOST_COPIED", 1 << 16)
+    monkeypatch.setattr(symm.copies, "MOST_COPIED", 1 << 15)
     stored_again = stored(np.full_like(out, np.nan), order_b)
     launch_list.cache.clear()
     launches = trmm.launch_list(2, first, others[1], operand(stored_again, dtype), **flags)

@@ -143,9 +143,9 @@ def test_stacks_of_small_triangles(letter, n, r, batch):
 
 @pytest.mark.parametrize("letter", DTYPES)
 def test_the_diagonal_blocks_of_a_stack(letter, kernels=trmm_small):
-    """Each is multiplied by its rows of B, and nothing else is read."""
+    """Each is multiplied by its rows of B, by vectors, and nothing else is read."""
     dtype, rng, n, order = DTYPES[letter], np.random.default_rng(4), 21, 8
-    t, b = integers(rng, (2, n, n), dtype), integers(rng, (2, n, 5), dtype)
+    t, b = integers(rng, (2, n, n), dtype), integers(rng, (2, n, 8), dtype)
     blocks = np.arange(n) // order
     inside = np.tri(n, dtype=bool) & (blocks[:, None] == blocks)
     expected = np.where(inside, t, 0) @ b

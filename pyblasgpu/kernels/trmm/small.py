@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
+from ...errors import require
 from ...gpu.backend import cuda, device_function, in_order, ptx
 from ...gpu.build.compile import KernelSource
 from ..common.kernel_config import BlockConfig
@@ -63,7 +64,7 @@ class TrmmSmall(BlockConfig):
     Attributes
     ----------
     DIM : int
-        Threads of a block.
+        Threads of a block; a power of two.
     ORDER : int
         The largest order of a triangle.
     """
@@ -73,6 +74,10 @@ class TrmmSmall(BlockConfig):
 
     STEM: ClassVar[str] = STEM
     RESIDENT: ClassVar[int] = 768
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(0 < self.ORDER <= self.DIM, "order", "0 < ORDER <= DIM", ORDER=self.ORDER, DIM=self.DIM)
 
     @property
     def tile(self) -> tuple[int, int]:
@@ -87,9 +92,9 @@ class TrmmSmall(BlockConfig):
         return (rows * columns + rows + columns) * self.dtype_facts.itemsize // 4 + 48
 
     @property
-    def pad(self) -> int:
-        """Elements between two rows of B in shared memory."""
-        return max(VECTOR // self.dtype_facts.itemsize, 1)
+    def vector(self) -> int:
+        """Elements of a vector; as many are between two rows of B in shared memory."""
+        return VECTOR // self.dtype_facts.itemsize
 
     @property
     def shared_elements(self) -> int:
@@ -100,14 +105,14 @@ class TrmmSmall(BlockConfig):
         """Elements of a packed triangle, and of `width` columns of B."""
         rows, _ = self.tile
         groups = -(-order // rows)
-        return rows**2 * groups * (groups + 1) // 2 + groups * rows * (width + self.pad)
+        return rows**2 * groups * (groups + 1) // 2 + groups * rows * (width + self.vector)
 
     def arrangement(self, order: int, columns: int) -> Arrangement:
         """The arrangement of triangles of `order` rows with this number of columns."""
         rows, most = self.tile
         blocks, order = -(-order // self.ORDER), min(order, self.ORDER)
         log_n, width = max(order - 1, rows - 1).bit_length(), 1 << max(columns - 1, most - 1).bit_length()
-        while self.matrix_elements(order, width) > self.shared_elements:
+        while width > self.DIM or self.matrix_elements(order, width) > self.shared_elements:
             width //= 2
         tiles = (1 << log_n) // rows * (width // most)
         matrices = min(self.DIM // tiles, self.shared_elements // self.matrix_elements(order, width))
@@ -134,52 +139,69 @@ def source(config: TrmmSmall, conj: bool = False, t_by_rows: bool = False) -> Ke
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
-def _loaders(config: TrmmSmall):
-    """``load_triangles(shared, tri, ...)`` and ``load_columns(shared, b, ...)``: those of a block's matrices,
-    neighbours in memory by neighbouring threads.
+def _triangle_loader(config: TrmmSmall):
+    """``load(shared, tri, t_rs, t_cs, stride, t, n, height, log_n, matrices, size, first)``: the packed
+    triangles of a block, neighbours in memory by neighbouring threads. A thread stays in its row, or column.
     """
-    REALS, SIZE, DIM, (ROWS, _) = (
-        config.dtype_facts.reals_per_element,
-        config.dtype_facts.itemsize,
-        config.DIM,
-        config.tile,
-    )
-    int32, int64, copy = ptx.types.int32, ptx.types.int64, ptx.copy_async(SIZE)
+    facts, DIM, (ROWS, _) = config.dtype_facts, config.DIM, config.tile
+    REALS, SIZE = facts.reals_per_element, facts.itemsize
+    int32, copy, offset = ptx.types.int32, ptx.copy_async(SIZE), ptx.offset
 
     @device_function
-    def load_triangles(shared, tri, t_rs, t_cs, stride, t, n, height, log_n, matrices, size, first):
-        by_columns, mask = abs(t_rs) <= abs(t_cs), int32((1 << log_n) - 1)
+    def start_of(j, height):
+        group = int32(j & -ROWS)
+        above = int32(((group * (group - ROWS)) >> 1) + group)
+        return int32(group * height - above + (j - group) * (height - group))
+
+    @device_function
+    def load(shared, tri, t_rs, t_cs, stride, t, n, height, log_n, matrices, size, first):
+        by_columns, mask, step = abs(t_rs) <= abs(t_cs), int32((1 << log_n) - 1), int32(DIM >> log_n)
         fast_stride, slow_stride = (t_rs, t_cs) if by_columns else (t_cs, t_rs)
-        e = int32(t)
-        while e < matrices << (2 * log_n):
-            fast, slow, matrix = int32(e & mask), int32((e >> log_n) & mask), int32(e >> (2 * log_n))
+        fast, row = int32(t & mask), int32(t >> log_n)
+        tri = offset(tri, fast * fast_stride * REALS)
+        start = int32(fast if by_columns else start_of(fast, height))
+        while fast < n and row < matrices << log_n:
+            slow, matrix = int32(row & mask), int32(row >> log_n)
             i, j = (fast, slow) if by_columns else (slow, fast)
             if i < n and i - j >= first:
-                group = int32(j & -ROWS)
-                at = int32(group * height - ((group * (group - ROWS)) >> 1))
-                at = int32(matrix * size + at + (j - group) * (height - group) + i - group)
-                there = matrix * stride + fast * fast_stride + slow * slow_stride
-                copy(shared, int32(at * REALS), tri, int64(there * REALS), int32(SIZE))
-            e = int32(e + DIM)
+                at = int32(matrix * size + start + (start_of(slow, height) if by_columns else slow))
+                there = (matrix * stride + slow * slow_stride) * REALS
+                copy(shared, int32(at * REALS), tri, there, int32(SIZE))
+            row = int32(row + step)
+
+    return load
+
+
+def _column_loader(config: TrmmSmall):
+    """``load(shared, b, b_rs, b_cs, stride, t, n, cols, ld, log_n, log_width, matrices, size, vectors)``: the
+    columns of B of a block, by rows, likewise; rows by whole `vectors` where these are aligned.
+    """
+    facts, DIM, EACH = config.dtype_facts, config.DIM, config.vector
+    REALS, SIZE, LOG_EACH = facts.reals_per_element, facts.itemsize, config.vector.bit_length() - 1
+    int32, offset = ptx.types.int32, ptx.offset
+    copy, copy_vector = ptx.copy_async(SIZE), ptx.copy_async(VECTOR)
 
     @device_function
-    def load_columns(shared, b, b_rs, b_cs, stride, t, n, cols, ld, log_n, log_width, matrices, size):
-        by_columns = abs(b_rs) <= abs(b_cs)
-        log_fast, log_slow = (log_n, log_width) if by_columns else (log_width, log_n)
-        fast_mask, slow_mask = int32((1 << log_fast) - 1), int32((1 << log_slow) - 1)
+    def load(shared, b, b_rs, b_cs, stride, t, n, cols, ld, log_n, log_width, matrices, size, vectors):
+        by_columns, log_each = abs(b_rs) <= abs(b_cs), int32(LOG_EACH if vectors else 0)
+        log_fast, log_slow = (log_n, log_width) if by_columns else (int32(log_width - log_each), log_n)
+        fast_end, slow_end = (n, cols) if by_columns else (cols, n)
         fast_stride, slow_stride = (b_rs, b_cs) if by_columns else (b_cs, b_rs)
-        e = int32(t)
-        while e < matrices << (log_n + log_width):
-            fast, slow = int32(e & fast_mask), int32((e >> log_fast) & slow_mask)
-            matrix = int32(e >> (log_n + log_width))
-            i, j = (fast, slow) if by_columns else (slow, fast)
-            if i < n and j < cols:
-                there = matrix * stride + fast * fast_stride + slow * slow_stride
-                at = int32((matrix * size + i * ld + j) * REALS)
-                copy(shared, at, b, int64(there * REALS), int32(SIZE))
-            e = int32(e + DIM)
+        to_fast, to_slow = (ld, int32(1)) if by_columns else (int32(1), ld)
+        fast, row = int32((t & ((1 << log_fast) - 1)) << log_each), int32(t >> log_fast)
+        b, start, step = offset(b, fast * fast_stride * REALS), int32(fast * to_fast), int32(DIM >> log_fast)
+        while fast < fast_end and row < matrices << log_slow:
+            slow, matrix = int32(row & ((1 << log_slow) - 1)), int32(row >> log_slow)
+            if slow < slow_end:
+                at = int32((matrix * size + start + slow * to_slow) * REALS)
+                there = (matrix * stride + slow * slow_stride) * REALS
+                if vectors and EACH > 1:
+                    copy_vector(shared, at, b, there, int32(VECTOR))
+                else:
+                    copy(shared, at, b, there, int32(SIZE))
+            row = int32(row + step)
 
-    return load_triangles, load_columns
+    return load
 
 
 def _multiplier(config: TrmmSmall):
@@ -242,40 +264,50 @@ def _multiplier(config: TrmmSmall):
 
 
 def _writer(config: TrmmSmall):
-    """``write(c, acc, c_rs, c_cs, i, j, n, cols, alpha, alpha_i)``: a tile, times alpha, from row `i` and
-    column `j` on.
+    """``write(c, acc, values, c_rs, c_cs, i0, j0, n, cols, alpha, alpha_i, vectors)``: a tile, times alpha,
+    from row `i0` and column `j0` on; rows by whole `vectors`.
     """
-    (ROWS, COLUMNS), COMPLEX, REALS = (
-        config.tile,
-        config.dtype_facts.is_complex,
-        config.dtype_facts.reals_per_element,
-    )
-    store = ptx.store_global
+    facts, (ROWS, COLUMNS) = config.dtype_facts, config.tile
+    COMPLEX, REALS, WIDTH = facts.is_complex, facts.reals_per_element, VECTOR // facts.real_size
+    store, store_vector = ptx.store_global, ptx.store_global_vector(WIDTH)
 
     @device_function
-    def write(c, acc, c_rs, c_cs, i0, j0, n, cols, alpha, alpha_i):
-        for j in range(COLUMNS):
-            for i in range(ROWS):
-                x, at = (j * ROWS + i) * REALS, ((i0 + i) * c_rs + (j0 + j) * c_cs) * REALS
-                ok = (i0 + i < n) & (j0 + j < cols)
+    def write(c, acc, values, c_rs, c_cs, i0, j0, n, cols, alpha, alpha_i, vectors):
+        for i in range(ROWS):
+            for j in range(COLUMNS):
+                x, at = (j * ROWS + i) * REALS, j * REALS
+                values[at] = alpha * acc[x]
                 if COMPLEX:
-                    store(c, at, alpha * acc[x] - alpha_i * acc[x + 1], ok)
-                    store(c, at + 1, alpha * acc[x + 1] + alpha_i * acc[x], ok)
-                else:
-                    store(c, at, alpha * acc[x], ok)
+                    values[at] = alpha * acc[x] - alpha_i * acc[x + 1]
+                    values[at + 1] = alpha * acc[x + 1] + alpha_i * acc[x]
+            there = ((i0 + i) * c_rs + j0 * c_cs) * REALS
+            if vectors:
+                for x in range(0, COLUMNS * REALS, WIDTH):
+                    store_vector(c, there + x, values, x, (i0 + i < n) & (j0 + x // REALS < cols))
+            else:
+                for j in range(COLUMNS):
+                    for part in range(REALS):
+                        ok = (i0 + i < n) & (j0 + j < cols)
+                        store(c, there + j * c_cs * REALS + part, values[j * REALS + part], ok)
 
     return write
 
 
 def _build(config: TrmmSmall):
-    facts, (ROWS, COLUMNS), PAD, DIM = config.dtype_facts, config.tile, config.pad, config.DIM
+    facts, (ROWS, COLUMNS), PAD, DIM = config.dtype_facts, config.tile, config.vector, config.DIM
     real, REALS = ptx.REALS[facts.real], facts.reals_per_element
     LOG_ROWS, LOG_COLUMNS = ROWS.bit_length() - 1, COLUMNS.bit_length() - 1
     ACC, FRAG_T, FRAG_X = ROWS * COLUMNS * REALS, ROWS * REALS, COLUMNS * REALS
     int32, int64, offset, quotient = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.quotient
     shared_pointer, grid_dependency_wait = ptx.shared_pointer, ptx.grid_dependency_wait
     commit, wait_all, zero = ptx.commit_async, ptx.wait_async(0), ptx.fill(ACC)
-    (load_triangles, load_columns), multiply, write = _loaders(config), _multiplier(config), _writer(config)
+    load_triangles, load_columns = _triangle_loader(config), _column_loader(config)
+    multiply, write, EACH = _multiplier(config), _writer(config), config.vector
+    is_aligned = ptx.is_aligned(VECTOR // facts.real_size)
+
+    @device_function
+    def has_vectors(x, row_stride, col_stride, stride, r):
+        return is_aligned(x) & (col_stride == 1) & ((row_stride | stride | r) & (EACH - 1) == 0)
 
     def trmm_small(
         tri, b, c, n, r, options, order, blocks, log_n, log_width, matrices, count, t_rs, t_cs, b_rs, b_cs,
@@ -308,7 +340,10 @@ def _build(config: TrmmSmall):
         grid_dependency_wait()
         load_triangles(shared, tri, t_rs, t_cs, stride_t, t, n, height, log_n, here, size, 1 if unit else 0)
         columns = offset(shared, packed * REALS)
-        load_columns(columns, b, b_rs, b_cs, stride_b, t, n, cols, ld, log_n, log_width, here, size)
+        load_columns(
+            columns, b, b_rs, b_cs, stride_b, t, n, cols, ld, log_n, log_width, here, size,
+            has_vectors(b, b_rs, b_cs, stride_b, r),
+        )  # fmt: skip
         commit()
         wait_all()
         cuda.syncthreads()
@@ -317,6 +352,7 @@ def _build(config: TrmmSmall):
         acc, rt, rx = (
             cuda.local.array(ACC, real), cuda.local.array(FRAG_T, real), cuda.local.array(FRAG_X, real)
         )  # fmt: skip
+        values, vectors = cuda.local.array(FRAG_X, real), has_vectors(c, c_rs, c_cs, stride_c, r)
         by_columns = abs(c_rs) <= abs(c_cs)
         log_i, log_j = int32(log_n - LOG_ROWS), int32(log_width - LOG_COLUMNS)
         log_fast = log_i if by_columns else log_j
@@ -331,7 +367,8 @@ def _build(config: TrmmSmall):
                 pt = offset(shared, (matrix * size + i0) * REALS)
                 px = offset(columns, (matrix * size + j0) * REALS)
                 multiply(acc, rt, rx, pt, px, ti, height, ld, sign, unit)
-                write(offset(c, matrix * stride_c * REALS), acc, c_rs, c_cs, i0, j0, n, cols, alpha, alpha_i)
+                to = offset(c, matrix * stride_c * REALS)
+                write(to, acc, values, c_rs, c_cs, i0, j0, n, cols, alpha, alpha_i, vectors)
             e = int32(e + DIM)
 
     return trmm_small

@@ -84,7 +84,7 @@ def _emit_at_once(
 ) -> Algorithm | None:
     """Emit one launch, or one product on tensor cores; the algorithm to take where there is neither."""
     rhs, device = b.rows * b.cols // t.rows, current(launches.device)
-    algorithm = trmm_algorithm(launches.dtype, t.rows, rhs, b.batch, device)
+    algorithm = trmm_algorithm(launches.dtype, t.rows, rhs, b.batch, device, out is not None)
     if algorithm.name == TRMM_TENSOR:
         product = trmm_tensor.plan(launches, t, b, side, uplo, out)
         if product:
