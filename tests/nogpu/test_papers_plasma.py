@@ -43,7 +43,8 @@ def test_a_pair_is_that_of_the_launches(routine, nb, ib, monkeypatch, decide_by)
     panels = [each.config for each in launched if each.name in ("getrf_panel", "geqrf_panel")]
     assert {each.COLS for each in panels} == ({ib} if ib else set())
     if routine == "geqrf":  # the last block is whole, and has nothing on its right
-        assert [each.name for each in launched].count("larft_leaf") == n // nb
+        made = [each.name for each in launched].count("larft_leaf")
+        assert n // nb - 1 <= made <= n // nb  # a block of few panels joins their T
     else:
         assert BESIDE in {entry.lane for entry in launches.entries}  # looks ahead, by blocks of NB
 

@@ -179,8 +179,8 @@ def test_blocks_by_cholesky_factors(kernels, decide_by, monkeypatch, kind, lette
 
 def test_panels_fit_into_the_shared_memory_of_a_block():
     whole, small = GeqrfSmall("d").fitting(227 << 10), GeqrfSmall("d").fitting(99 << 10)
-    assert [each.COLS for each in map(whole.panel, (256, 257, 1024))] == [64, 32, 16]
-    assert whole.panel(1025) is None and small.panel(100) is None
+    assert [each.COLS for each in map(whole.panel, (256, 257, 896))] == [64, 32, 16]
+    assert whole.panel(897) is None and small.panel(100) is None
     assert small.whole(64) == whole.whole(64) and whole.whole(128).ROWS == 128
     assert small.whole(65) is None and whole.whole(129) is None
 

@@ -44,11 +44,12 @@ def check_triangle(letter="d", n=11, batch=2, kernels=larft_leaf) -> None:
     """I - V T V^H is the product of the reflectors, one of which is the identity."""
     rng, dtype, m = np.random.default_rng(n), DTYPES[letter], n + 5
     v = np.tril(random(rng, letter, batch, m, n), -1) + np.eye(m, n)
-    tau = random(rng, letter, batch, n)
+    tau = random(rng, letter, batch, n) / n
     tau[:, n // 2] = 0
     t, unharmed = fenced((v.conj().swapaxes(1, 2) @ v).astype(dtype.name), "F")
     integers = n, 1, strides(t)[2], n, strides(t)[0]
-    run(kernels.source(kernels.LarftLeaf(letter, 16, 32)), 1, (tau, t), integers, (), batch)
+    order = 16 if n <= 16 else 64
+    run(kernels.source(kernels.LarftLeaf(letter, order, 2 * order)), 1, (tau, t), integers, (), batch)
     assert unharmed()
     for z in range(batch):
         product = np.eye(m, dtype=np.complex128)
@@ -65,6 +66,7 @@ def check_triangle(letter="d", n=11, batch=2, kernels=larft_leaf) -> None:
 def test_triangles(letter):
     for n in (1, 2, 11, 16):
         check_triangle(letter, n)
+    check_triangle(letter, 39, batch=1)
 
 
 def check_columns(letter="d", m=24, n=11, order="F", batch=2, spoilt=None, kernels=orhr_leaf) -> None:

@@ -19,7 +19,7 @@ from ...common.kernel_config import WARP, BlockConfig
 from ...common.parameters import parameters
 from ...common.triangle_panel import block_copier
 from .larft_leaf import triangle_maker
-from .small_steps import HEAD, SUMS, places, steps_of
+from .small_steps import HEAD, SUMS, places, product_scaler, scalar_maker, steps_of
 from .split_columns import column_scaler, finisher, matrix_writer, vectors
 
 __all__ = ["STEM", "GeqrfSmall", "source"]
@@ -35,14 +35,14 @@ GROUP = 2  # rows of a thread, or those of a vector, whose steps have code of th
 RESIDENT, FEW_REGISTERS = 512, 128  # threads of a multiprocessor, at least, that have no more each
 #: Rows, which are columns too, columns of a thread, and threads that share them, by words of an element.
 SQUARES = {
-    1: ((32, 4, 4), (64, 4, 4), (128, 4, 8)),
-    2: ((32, 4, 4), (64, 4, 8), (128, 4, 8)),
+    1: ((32, 2, 2), (64, 4, 4), (128, 4, 8)),
+    2: ((32, 2, 2), (64, 4, 8), (128, 4, 8)),
     4: ((32, 2, 4), (64, 4, 8)),
 }
 #: Rows, columns, columns of a thread, and threads that share them, of panels.
 PANELS = {
     1: ((256, 64, 4, 16), (512, 64, 8, 32), (1024, 32, 4, 32)),
-    2: ((256, 64, 4, 16), (512, 32, 4, 32), (1024, 16, 2, 32)),
+    2: ((256, 64, 4, 16), (512, 32, 4, 32), (896, 16, 2, 32)),
     4: ((256, 32, 4, 32), (512, 8, 1, 32)),
 }
 
@@ -224,6 +224,7 @@ def _build(config: GeqrfSmall):
     commit, wait, grid_dependency_wait = ptx.commit_async, ptx.wait_async(0), ptx.grid_dependency_wait
     loads, stores = (unrolled(WIDE, each) for each in vectors(config, 0))
     scale, finish = column_scaler(config), finisher(config)
+    make_scalars, scale_products = scalar_maker(config), product_scaler(config)
     slots = range(-(-config.COLS // (config.GROUP * SPLIT)))
     steps = in_order([steps_of(config, slot) for slot in slots])
     by_rows, by_columns = matrix_writer(config, True, False), matrix_writer(config, False, False)
@@ -243,7 +244,7 @@ def _build(config: GeqrfSmall):
         col = int32((thread >> 5) * WIDTH + lane // SPLIT)
         s = shared_pointer(cuda.shared.array(0, real, alignment=16))
         x, v_own = cuda.local.array(TILE, real), cuda.local.array(COLUMN, real)
-        h, w = cuda.local.array(5, real), cuda.local.array(SCRATCH, real)
+        h, w = cuda.local.array(4, real), cuda.local.array(SCRATCH, real)
         y = cuda.local.array(SCRATCH, real)
         grid_dependency_wait()
         a = offset(a, batch * stride_a * REALS)
@@ -256,9 +257,12 @@ def _build(config: GeqrfSmall):
 
         # (2) columns of about one, and a reflector after the other
         scale(0, x, w, offset(s, BACK), col, part, lane)
-        steps(x, v_own, w, h, y, s, n, t_cs != 0, col, part, thread)
+        steps(x, v_own, w, y, s, n, t_cs != 0, col, part, thread)
 
         # (3) the matrix, and tau
+        if thread < n:
+            make_scalars(s, h, thread)
+        cuda.syncthreads()
         finish(0, x, offset(s, FACTORS), offset(s, BETAS), offset(s, BACK), col, part)
         stores(0, own, x, STEP)
         cuda.syncthreads()
@@ -282,6 +286,8 @@ def _build(config: GeqrfSmall):
                     v[(j * v_cs + (i - j * above - above)) * REALS + k] = real(0)
                 i = int32(i + DIM)
             if t_cs != 0:
+                scale_products(s, n, thread)
+                cuda.syncthreads()
                 t = offset(t, batch * stride_t * REALS)
                 write_triangle(t, t_cs, offset(s, TRIANGLE), offset(s, TAUS), n, thread)
 

@@ -2,7 +2,10 @@
 
 V^H V is there. Column i of T is -tau_i T v, with T of the reflectors before and v their products with
 reflector i (Schreiber and Van Loan, 1989; LAPACK's larft, forward and by columns). Rows of T do not depend on
-one another, so a thread has a row, and none waits for another.
+one another, so a thread has a row of a small triangle on the diagonal, and none waits for another.
+
+Two neighbouring triangles, T1 and T2, are joined by products: between them is -T1 V1^H V2 T2. So there are as
+many steps with barriers as the order can be halved, and small triangles are few columns.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ....errors import require
 from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ....gpu.build.compile import KernelSource
 from ....types import Dtype
@@ -22,6 +26,7 @@ __all__ = ["STEM", "LarftLeaf", "source", "triangle_maker"]
 STEM = "larft_leaf"
 BYTES = 32  # of a row of V^H V that a thread reads at a time
 LOADS = 8  # columns of V^H V that a thread has under way
+TILE = 4  # rows and columns of a tile of a thread
 AHEAD = 4  # columns of T that a thread reads at a time
 PARAMETERS = parameters(
     "pointer: tau, t",
@@ -35,15 +40,40 @@ class LarftLeaf(TriangleInShared):
     """Config of one `larft_leaf` kernel; the parameters are those of `TriangleInShared`."""
 
     ORDER: int = 128
-    DIM: int = 128
+    DIM: int = 256
 
     STEM: ClassVar[str] = STEM
     ORDERS: ClassVar[tuple[int, ...]] = (32, 128)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(
+            self.DIM * 4 * TILE**2 >= self.ORDER**2,
+            "threads",
+            f"DIM >= ORDER^2 / {4 * TILE**2}",
+            DIM=self.DIM,
+            ORDER=self.ORDER,
+        )
+
+    @property
+    def GROUPS(self) -> int:
+        """Threads of a row."""
+        return self.DIM // self.ORDER
+
+    @property
+    def LEAF(self) -> int:
+        """Rows of a small triangle."""
+        return self.ORDER // (4 if self.ORDER % 32 == 0 else 2 if self.ORDER % 16 == 0 else 1)
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Rows of the triangles that are joined, step by step."""
+        return tuple(w for w in (self.ORDER // 4, self.ORDER // 2) if w >= self.LEAF)
+
     @property
     def registers(self) -> int:
         """Estimated 32-bit registers of a thread."""
-        return 64
+        return 16 * self.dtype_facts.itemsize // 4 + 80
 
 
 def source(config: LarftLeaf) -> KernelSource:
@@ -137,61 +167,182 @@ def triangle_maker(facts: Dtype, ahead: int = 1) -> Callable:
     return make
 
 
-def _loader(config: LarftLeaf) -> Callable:
-    """``load(s, t, ldt, n, r)``: row r of V^H V to shared memory by a thread, some columns at a time."""
-    REALS, LD, LOCAL = (
-        config.dtype_facts.reals_per_element,
-        config.ld,
-        LOADS * config.dtype_facts.reals_per_element,
-    )
-    real, read = ptx.REALS[config.dtype_facts.real], ptx.load_global(1, False)
+def _copier(config: LarftLeaf) -> tuple[Callable, Callable]:
+    """``load(s, t, ldt, n, r, group)``: V^H V to shared memory, zeros beyond it; ``write(t, s, ldt, n, r,
+    group)``: T from there, zeros below its diagonal. A thread has a row, and columns by turns.
+    """
+    REALS, LD, ORDER = config.dtype_facts.reals_per_element, config.ld, config.ORDER
+    GROUPS, LOCAL = config.GROUPS, LOADS * config.dtype_facts.reals_per_element
+    real, read, select = ptx.REALS[config.dtype_facts.real], ptx.load_global(1, False), ptx.select
+    STEP, store = LOADS * GROUPS, ptx.store_global
 
     @device_function
     def fetch(k, x, t, ldt, c, n, r):
+        at = c + k * GROUPS
         for part in range(REALS):
-            read(x, k * REALS + part, t, ((c + k) * ldt + r) * REALS + part, c + k < n)
+            read(x, k * REALS + part, t, (at * ldt + r) * REALS + part, (at < n) & (r < n))
 
     @device_function
     def keep(k, x, s, c, r):
-        for part in range(REALS):
-            s[((c + k) * LD + r) * REALS + part] = x[k * REALS + part]
+        if c + k * GROUPS < ORDER:
+            for part in range(REALS):
+                s[((c + k * GROUPS) * LD + r) * REALS + part] = x[k * REALS + part]
 
     fetches, keeps = unrolled(LOADS, fetch), unrolled(LOADS, keep)
 
     @device_function
-    def load(s, t, ldt, n, r):
+    def load(s, t, ldt, n, r, group):
         x = cuda.local.array(LOCAL, real)
-        for c in range(0, n, LOADS):
-            fetches(0, x, t, ldt, c, n, r)
-            keeps(0, x, s, c, r)
+        for first in range(0, ORDER, STEP):
+            fetches(0, x, t, ldt, first + group, n, r)
+            keeps(0, x, s, first + group, r)
 
-    return load
+    @device_function
+    def write(t, s, ldt, n, r, group):
+        for first in range(0, n, GROUPS):
+            c = first + group
+            for part in range(REALS):
+                x = select(r <= c, s[(c * LD + r) * REALS + part], real(0))
+                store(t, (c * ldt + r) * REALS + part, x, (c < n) & (r < n))
+
+    return load, write
+
+
+def _multiplier(config: LarftLeaf, conjugates: bool, along_rows: bool) -> Callable:
+    """``multiply(acc, y, z)``: tiles of four by four, `acc`, plus products of vectors of `y`, conjugated or
+    not, with columns of `z`. Vectors of `y` are along the rows of the tile, or along those of `z`.
+    """
+    facts, V = config.dtype_facts, config.vector
+    REALS, COMPLEX = facts.reals_per_element, facts.is_complex
+    W = V * REALS
+
+    def term_of(u: int, e: int) -> Callable:
+        p, q = e % TILE, e // TILE
+        left, right, at = (u * TILE + p if along_rows else p * V + u) * REALS, q * W + u * REALS, e * REALS
+
+        @device_function
+        def add(acc, y, z):
+            if COMPLEX:
+                im = -y[left + 1] if conjugates else y[left + 1]
+                acc[at] += y[left] * z[right] - im * z[right + 1]
+                acc[at + 1] += y[left] * z[right + 1] + im * z[right]
+            else:
+                acc[at] += y[left] * z[right]
+
+        return add
+
+    return in_order([term_of(u, e) for u in range(V) for e in range(TILE * TILE)])
+
+
+def _joiner(config: LarftLeaf, w: int) -> Callable:
+    """``join(s, n, t)``: triangles of `w` rows joined to those of twice as many."""
+    facts, LD, V, TILES = config.dtype_facts, config.ld, config.vector, w // TILE
+    REALS, real, select = facts.reals_per_element, ptx.REALS[facts.real], ptx.select
+    W, ACC, STEP, int32 = V * REALS, TILE * TILE * REALS, LD * REALS, ptx.types.int32
+    FACTORS = TILE * W
+    one, four = ptx.load_shared(W), ptx.load_shared(W, TILE, STEP)
+    across, zero = ptx.load_shared(W, TILE // V, W), ptx.fill(ACC)
+    by_products, by_triangle = _multiplier(config, True, False), _multiplier(config, False, True)
+
+    @device_function
+    def columns(q, z, s, at):
+        one(z, q * W, s, at + q * TILES * STEP)
+
+    @device_function
+    def rows(u, y, s, at):
+        across(y, u * TILE * REALS, s, at + u * STEP)
+
+    @device_function
+    def mask_products(k, y, z, l, tk):
+        """Clear what is below the diagonal of T2, which is V^H V."""
+        q, u = k // V, k % V
+        for part in range(REALS):
+            at = (q * V + u) * REALS + part
+            z[at] = select(l + u <= tk + q * TILES, z[at], real(0))
+
+    @device_function
+    def mask_triangle(k, y, l, ti):
+        u, p = k // TILE, k % TILE
+        for part in range(REALS):
+            y[k * REALS + part] = select(l + u >= ti + p, y[k * REALS + part], real(0))
+
+    all_columns, all_rows = unrolled(TILE, columns), unrolled(V, rows)
+    mask_z, mask_y = unrolled(TILE * V, mask_products), unrolled(TILE * V, mask_triangle)
+
+    @device_function
+    def leave(e, acc, s, at, sign):
+        p, q = e % TILE, e // TILE
+        for part in range(REALS):
+            s[at + q * TILES * STEP + p * REALS + part] = sign * acc[e * REALS + part]
+
+    leaves = unrolled(TILE * TILE, leave)
+
+    @device_function
+    def join(s, n, t):
+        acc = cuda.local.array(ACC, real)
+        y, z = cuda.local.array(FACTORS, real), cuda.local.array(FACTORS, real)
+        first, tile = int32(t // (TILES * TILES) * (2 * w)), int32(t % (TILES * TILES))
+        ti, tk = int32(tile // TILES * TILE), int32(tile % TILES)
+        middle = first + w
+        is_there, to = middle < n, ((middle + tk) * LD + first + ti) * REALS
+
+        # (1) V1^H V2 T2
+        cuda.syncthreads()
+        zero(acc, real(0))
+        if is_there:
+            for l in range(0, w, V):
+                four(y, 0, s, ((first + ti) * LD + middle + l) * REALS)
+                all_columns(0, z, s, ((middle + tk) * LD + middle + l) * REALS)
+                mask_z(0, y, z, l, tk)
+                by_products(acc, y, z)
+            leaves(0, acc, s, to, real(1))
+        cuda.syncthreads()
+
+        # (2) T1 times that, which it replaces
+        zero(acc, real(0))
+        if is_there:
+            for l in range(0, w, V):
+                all_rows(0, y, s, ((first + l) * LD + first + ti) * REALS)
+                all_columns(0, z, s, ((middle + tk) * LD + first + l) * REALS)
+                mask_y(0, y, l, ti)
+                by_triangle(acc, y, z)
+        cuda.syncthreads()
+        if is_there:
+            leaves(0, acc, s, to, real(-1))
+
+    return join
 
 
 def _build(config: LarftLeaf):
-    facts, LD = config.dtype_facts, config.ld
+    facts, LD, ORDER, LEAF = config.dtype_facts, config.ld, config.ORDER, config.LEAF
     REALS, real = facts.reals_per_element, ptx.REALS[facts.real]
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
-    grid_dependency_wait, load, make = ptx.grid_dependency_wait, _loader(config), triangle_maker(facts, AHEAD)
+    grid_dependency_wait, make, (load, write) = (
+        ptx.grid_dependency_wait,
+        triangle_maker(facts, AHEAD),
+        _copier(config),
+    )
+    join_all = in_order([_joiner(config, w) for w in config.widths])
 
     def larft_leaf(tau, t, n, tau_step, ldt, stride_tau, stride_t):
-        # (1) V^H V by columns, a row a thread
-        r, batch = int32(cuda.threadIdx.x & 1023), int64(cuda.blockIdx.z)
+        # (1) V^H V by columns
+        thread, batch = int32(cuda.threadIdx.x & 1023), int64(cuda.blockIdx.z)
+        r, group = int32(thread % ORDER), int32(thread // ORDER)
         s = shared_pointer(cuda.shared.array(0, real, alignment=16))
         grid_dependency_wait()
         tau, t = offset(tau, batch * stride_tau * REALS), offset(t, batch * stride_t * REALS)
-        if r < n:
-            load(s, t, ldt, n, r)
+        load(s, t, ldt, n, r, group)
 
-        # (2) a row of T
+        # (2) small triangles, a row a thread
         cuda.syncthreads()
-        if r < n:
-            make(s, LD, tau, tau_step, n, r)
+        if thread < min(n, ORDER):
+            first, row = int32(thread // LEAF * LEAF), int32(thread % LEAF)
+            corner, factors = offset(s, first * (LD + 1) * REALS), offset(tau, first * tau_step * REALS)
+            make(corner, LD, factors, tau_step, min(n - first, LEAF), row)
 
-        # (3) T, and zeros below its diagonal; a row is of the thread that made it
-        if r < n:
-            for c in range(n):
-                for part in range(REALS):
-                    t[(c * ldt + r) * REALS + part] = s[(c * LD + r) * REALS + part] if r <= c else real(0)
+        # (3) larger ones, and T
+        join_all(s, n, thread)
+        cuda.syncthreads()
+        write(t, s, ldt, n, r, group)
 
     return larft_leaf

@@ -10,13 +10,17 @@ from collections.abc import Callable
 from typing import Any
 
 from ....gpu.backend import cuda, device_function, ptx, unrolled
-from .reflector import BETA, FACTOR, TAU, reflector
+from ....types import Dtype
+from ...common.substitution import divider
+from ..cholesky.inverse_root import inverse_root
 from .split_columns import column_taker, dotter, row_of, sums_over_parts, updater, vectors
 
-__all__ = ["HEAD", "SUMS", "places", "steps_of"]
+__all__ = ["HEAD", "SUMS", "places", "product_scaler", "scalar_maker", "steps_of"]
 
 HEAD = 2  # elements for the factor of a reflector
-MOST_OF_COLUMN = 128  # bytes of a reflector that a thread keeps; more would be spilled
+#: A column that was about one, and of which no larger sum of squares is left, counts as zero: `inverse_root`
+#: takes no smaller ones.
+NEGLIGIBLE = {4: 2.0**-100, 8: 2.0**-900}
 SUMS = 4  # partial sums of squares of a thread: a multiply-add waits for the one before
 
 
@@ -31,17 +35,58 @@ def places(config: Any) -> tuple[int, ...]:
     return tuple(each * config.dtype_facts.reals_per_element for each in parts)
 
 
+def _reflector(facts: Dtype) -> Callable:
+    """``make(w, y)``: of a column with the sum of squares ``y[0]`` below its first element ``y[1:]``, to
+    ``w`` beta and g = 1 / (beta (beta - y[1])), to ``y[1:]`` the first element of u. Both are zero if H = I.
+
+    All steps wait for g, so roots and reciprocals are those of `inverse_root`, not of IEEE's division.
+    """
+    REALS, COMPLEX, TINY = facts.reals_per_element, facts.is_complex, NEGLIGIBLE[facts.real_size]
+    real, fma, (_, quick_root, _) = ptx.REALS[facts.real], ptx.fma, inverse_root(facts)
+
+    @device_function
+    def reciprocal(x):
+        r = quick_root(x)
+        r *= r
+        return fma(fma(-x, r, real(1)), r, r)
+
+    @device_function
+    def make(w, y):
+        re, im, rest = y[1], y[REALS], y[0]
+        if COMPLEX:
+            rest += im * im
+        square = re * re + rest
+        w[0], w[1], y[1] = re, real(0), real(0)
+        if COMPLEX:
+            w[2] = y[2] = real(0)
+        if rest != real(0) and not square <= real(TINY):
+            r = quick_root(square)
+            norm = square * r
+            norm = fma(fma(-norm, norm, square) * real(0.5), r, norm)
+            g = reciprocal(fma(abs(re), norm, square))
+            beta = norm if re < real(0) else -norm
+            w[0], y[1] = beta, re - beta
+            if COMPLEX:
+                # g of 1 - i t, t at most one
+                t = -beta * im * g
+                g *= reciprocal(fma(t, t, real(1)))
+                w[2], y[2] = -g * t, im
+            w[1] = g
+
+    return make
+
+
 def _publisher(config: Any, slot: int) -> Callable:
-    """``publish(x, v, h, w, y, column, head, s, j, own, is_own, part, lane)``: column j, which is column
-    `own` of a warp's threads, of those where `is_own`. Its u and the factor of its reflector go to shared
-    memory.
+    """``publish(x, v, w, y, column, head, s, j, own, is_own, part, lane)``: column j, which is column `own`
+    of a warp's threads, of those where `is_own`. Its u and the factor g of its reflector go to shared memory,
+    and beta and the first element of u for the end.
     """
     facts, FIRST, ROWS = config.dtype_facts, slot * config.GROUP, config.GROUP
     REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
-    row, make, select, take = row_of(config), reflector(facts), ptx.select, column_taker(config, slot)
+    row, make, select, take = row_of(config), _reflector(facts), ptx.select, column_taker(config, slot)
     PARTS = SUMS + REALS
     (_, store), add = vectors(config, FIRST), sums_over_parts(config, 1 + REALS)
-    _, _, TAUS, FACTORS, BETAS, *_ = places(config)
+    _, _, _, FACTORS, BETAS, *_ = places(config)
 
     @device_function
     def near(k, v, w, j, part):
@@ -69,7 +114,7 @@ def _publisher(config: Any, slot: int) -> Callable:
     fars = unrolled(config.OWN - FIRST - ROWS, far)
 
     @device_function
-    def publish(x, v, h, w, y, column, head, s, j, own, is_own, part, lane):
+    def publish(x, v, w, y, column, head, s, j, own, is_own, part, lane):
         take(0, x, v, own)
         for k in range(1 + PARTS):
             w[k] = real(0)
@@ -78,47 +123,92 @@ def _publisher(config: Any, slot: int) -> Callable:
         for k in range(SUMS):
             w[0] += w[REALS + 1 + k]
         add(w, y, lane)
-        make(h, y[1], y[REALS], y[0])
+        make(w, y)
         if is_own:
-            is_identity = (h[TAU] == real(0)) & (h[TAU + 1] == real(0))
-            y[1] = select(is_identity, real(0), y[1] - h[BETA])
             heads(FIRST, v, y, j, part)
             store(0, column, v, 0)
             if part == 0:
-                square = h[FACTOR] * h[FACTOR] + h[FACTOR + 1] * h[FACTOR + 1]
-                head[0] = h[TAU] * square
-                if COMPLEX:
-                    head[1] = -h[TAU + 1] * square
-                s[BETAS + j] = h[BETA]
+                s[BETAS + j] = w[0]
                 for side in range(REALS):
-                    s[TAUS + j * REALS + side] = h[TAU + side]
-                    s[FACTORS + j * REALS + side] = h[FACTOR + side]
+                    head[side] = w[1 + side]
+                    s[FACTORS + j * REALS + side] = y[1 + side]
 
     return publish
 
 
 def _product_leaver(config: Any) -> Callable:
-    """``leave(0, y, s, j, col)``: products of column j of V with those on its left, from those of u."""
-    facts, LD, GROUPS = config.dtype_facts, config.ld_t, config.GROUPS
-    REALS, COMPLEX, (_, _, _, FACTORS, *_, TRIANGLE) = (
-        facts.reals_per_element,
-        facts.is_complex,
-        places(config),
-    )
+    """``leave(y, w, s, j, col, part)``: products of u of column j with those on its left, each by one thread
+    of the neighbours that have it.
+    """
+    REALS, LD, GROUPS, WIDE = config.dtype_facts.reals_per_element, config.ld_t, config.GROUPS, config.WIDE
+    select, (*_, TRIANGLE) = ptx.select, places(config)
 
     @device_function
-    def leave(c, y, s, j, col):
-        col += c * GROUPS
-        if col < j:
-            at, f, g = TRIANGLE + (col * LD + j) * REALS, s[FACTORS + col * REALS], s[FACTORS + j * REALS]
-            if COMPLEX:
-                f_im, g_im = s[FACTORS + col * 2 + 1], s[FACTORS + j * 2 + 1]
-                re, im = f * g + f_im * g_im, f_im * g - f * g_im
-                s[at], s[at + 1] = re * y[c * 2] - im * y[c * 2 + 1], re * y[c * 2 + 1] + im * y[c * 2]
-            else:
-                s[at] = f * g * y[c]
+    def pick(c, y, w, part):
+        for side in range(REALS):
+            w[side] = select(part == c, y[c * REALS + side], w[side])
 
-    return unrolled(config.WIDE, leave)
+    picks = unrolled(WIDE, pick)
+
+    @device_function
+    def leave(y, w, s, j, col, part):
+        picks(0, y, w, part)
+        col += part * GROUPS
+        if part < WIDE and col < j:
+            for side in range(REALS):
+                s[TRIANGLE + (col * LD + j) * REALS + side] = w[side]
+
+    return leave
+
+
+def product_scaler(config: Any) -> Callable:
+    """``scale(s, n, t)``: products of V, from those of u, below the diagonal of the triangle."""
+    facts, LD, COLS, DIM = config.dtype_facts, config.ld_t, config.COLS, config.DIM
+    REALS, COMPLEX, int32 = facts.reals_per_element, facts.is_complex, ptx.types.int32
+    _, _, _, FACTORS, *_, TRIANGLE = places(config)
+
+    @device_function
+    def scale(s, n, t):
+        at = int32(t)
+        while at < COLS * COLS:
+            row, col = int32(at % COLS), int32(at // COLS)
+            if col < row < n:
+                to, f, g = TRIANGLE + (col * LD + row) * REALS, FACTORS + col * REALS, FACTORS + row * REALS
+                if COMPLEX:
+                    re, im = s[f] * s[g] + s[f + 1] * s[g + 1], s[f + 1] * s[g] - s[f] * s[g + 1]
+                    x, y = s[to], s[to + 1]
+                    s[to], s[to + 1] = re * x - im * y, re * y + im * x
+                else:
+                    s[to] *= s[f] * s[g]
+            at = int32(at + DIM)
+
+    return scale
+
+
+def scalar_maker(config: Any) -> Callable:
+    """``make(s, h, t)``: tau and the factor of v of column t, from beta and the first element of u."""
+    facts = config.dtype_facts
+    REALS, COMPLEX, real = facts.reals_per_element, facts.is_complex, ptx.REALS[facts.real]
+    divide, divide_element = ptx.divide, divider(facts)
+    _, _, TAUS, FACTORS, BETAS, *_ = places(config)
+
+    @device_function
+    def make(s, h, t):
+        at, beta = t * REALS, s[BETAS + t]
+        re, im = s[FACTORS + at], s[FACTORS + at + REALS - 1]
+        h[0] = h[1] = h[2] = h[3] = real(0)
+        is_identity = re == real(0)
+        if COMPLEX:
+            is_identity = is_identity & (im == real(0))
+        if not is_identity:
+            h[0], h[2] = divide(-re, beta), real(1)
+            if COMPLEX:
+                h[1] = divide(-im, beta)
+            divide_element(h, 2, re, im)
+        for side in range(REALS):
+            s[TAUS + at + side], s[FACTORS + at + side] = h[side], h[2 + side]
+
+    return make
 
 
 def _stepper(config: Any, slot: int) -> Callable:
@@ -128,8 +218,7 @@ def _stepper(config: Any, slot: int) -> Callable:
     facts, REALS, WIDE = config.dtype_facts, config.dtype_facts.reals_per_element, config.WIDE
     COMPLEX, real, IS_PANEL = facts.is_complex, ptx.REALS[facts.real], config.IS_PANEL
     add, dot, less = sums_over_parts(config, WIDE * REALS), dotter(config, slot), updater(config, slot)
-    select, offset, opaque, int32 = ptx.select, ptx.offset, ptx.opaque, ptx.types.int32
-    REREADS = config.OWN * facts.itemsize > MOST_OF_COLUMN
+    select = ptx.select
     (load, _), leave, zero = (
         vectors(config, slot * config.GROUP),
         _product_leaver(config),
@@ -155,18 +244,16 @@ def _stepper(config: Any, slot: int) -> Callable:
         zero(w, real(0))
         dot(0, x, v, w, j, part)
         add(w, y, lane)
-        if IS_PANEL and triangular and part == 0:
-            leave(0, y, s, j, col)
+        if IS_PANEL and triangular:
+            leave(y, w, s, j, col, part)
         multiply_all(0, y, head[0], head[1] if COMPLEX else real(0))
-        if REREADS:
-            load(0, v, offset(column, opaque(int32(0))), 0)
         less(0, x, v, y, j, part, col)
 
     return step
 
 
 def steps_of(config: Any, slot: int) -> Callable:
-    """``run(x, v, w, h, y, s, n, triangular, col, part, t)``: the steps of a group of diagonal rows. With
+    """``run(x, v, w, y, s, n, triangular, col, part, t)``: the steps of a group of diagonal rows. With
     `triangular` products with columns on the left are needed.
     """
     REALS, GROUP_COLUMNS = config.dtype_facts.reals_per_element, config.GROUP * config.SPLIT
@@ -177,14 +264,14 @@ def steps_of(config: Any, slot: int) -> Callable:
     int32, offset = ptx.types.int32, ptx.offset
 
     @device_function
-    def run(x, v, w, h, y, s, n, triangular, col, part, t):
+    def run(x, v, w, y, s, n, triangular, col, part, t):
         j, lane, begin = int32(FIRST), int32(t & 31), int32((t >> 5) * WIDTH)
         while j < LAST and j < n:
             column = offset(s, COLUMNS + (j & 1) * SPAN + part * PART)
             head, own = offset(s, REFLECTORS + (j & 1) * HEADS), int32(j - begin)
             if 0 <= own < WIDTH:
                 is_own = own % GROUPS == lane // SPLIT
-                publish(x, v, h, w, y, column, head, s, j, int32(own // GROUPS), is_own, part, lane)
+                publish(x, v, w, y, column, head, s, j, int32(own // GROUPS), is_own, part, lane)
             cuda.syncthreads()
             if begin < n and ((IS_PANEL and triangular) or own < WIDTH - 1):
                 step(x, v, w, y, column, head, s, triangular, j, col, part, lane)
