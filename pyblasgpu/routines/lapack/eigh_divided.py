@@ -29,7 +29,7 @@ __all__ = ["emit", "max_order"]
 
 SCRATCH = 1 << 30  # bytes of scratch for matrices that go together, where they are more than fill the device
 SQUARES = 6  # matrices of scratch for each, about
-SQUARES_BY_BAND = 15  # at most, where a matrix becomes a band first
+SQUARES_BY_BAND, MARGIN = 13, 64  # where a matrix becomes a band first, at most, and of a larger order
 
 
 def max_order(dtype: Dtype, device: Device) -> int:
@@ -38,7 +38,7 @@ def max_order(dtype: Dtype, device: Device) -> int:
     """
     most: int = select(tridiagonal_merge.STEM, real_dtype(dtype), "", (), device).config.on(device).ORDER
     square = SQUARES_BY_BAND * dtype.itemsize
-    return min(most, isqrt(workspace_room(device, square * most**2) // square))
+    return min(most, isqrt(workspace_room(device, square * (most + MARGIN) ** 2) // square) - MARGIN)
 
 
 def emit(launches: LaunchList, w: Operand, info: Operand, v: Operand, a: Operand, vectors: Vectors) -> None:
