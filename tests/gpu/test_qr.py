@@ -53,10 +53,14 @@ def test_bounds(kind, letter, shape):
 
 
 @pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("shape", [(9, 700, 70), (40, 1500, 33), (150, 1100, 40)])
+@pytest.mark.parametrize(
+    "shape", [(9, 700, 70), (40, 1500, 33), (150, 1100, 40), (2, 5100, 40), (2, 5200, 33)]
+)
 @pytest.mark.parametrize("rows", [0, 1 << 60])
 def test_batches_of_panels(decide_by, letter, shape, rows):
-    """By Cholesky factors; by several blocks, of more matrices than the device can have at a time."""
+    """By Cholesky factors; by clusters, the largest too, and by resident blocks, of more matrices than the
+    device can have at a time.
+    """
     decide_by(cholesky_panel_min_rows=rows)
     a = matrix_of("random", letter, *shape)
     check_factors(a, *factors(cupy.asarray(a)))
