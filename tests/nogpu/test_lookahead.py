@@ -148,6 +148,16 @@ def test_qr_factors_look_ahead_on_tensor_cores(kernels, letter, mode, shape, lan
     np.testing.assert_allclose(tau[:, 0], factors, atol=atol)
 
 
+@pytest.mark.parametrize(
+    "letter, count, is_ahead", [("d", 1, False), ("d", 2, True), ("s", 7, False), ("s", 8, True)]
+)
+def test_qr_factors_of_stacks_look_ahead(kernels, letter, count, is_ahead):
+    a, dtype = np.zeros((count, 900, 900), DTYPES[letter].name).swapaxes(1, 2), DTYPES[letter]
+    operands = [operand(each, dtype) for each in (np.zeros((count, 900, 1), a.dtype), a)]
+    lanes = {entry.lane for entry in geqrf.launch_list(*operands).entries}
+    assert lanes == ({CALL, BESIDE} if is_ahead else {CALL})
+
+
 def test_qr_factors_look_ahead_where_there_are_such_tensor_cores(kernels, monkeypatch):
     """The mode changes no product of other devices."""
     monkeypatch.setattr(geqrf, "runs", lambda stem, device: False)

@@ -3,7 +3,8 @@
 Blocks of columns go one after the other, and each takes its part off all columns right of it (a block
 reflector: products). So do the panels of a block, each of one launch. Small matrices are one launch. Where
 the rows are too many for that, the recursion halves the columns of a block (Elmroth and Gustavson, 2000).
-Where products run on tensor cores, a block is factored while the one before it still updates (`lookahead`).
+Where products run on tensor cores, and of stacks, a block is factored while the one before it still updates
+(`lookahead`).
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ __all__ = ["emit", "emit_panel", "launch_list"]
 FP16 = "gemm_wgmma"
 JOINED = 4  # panels of a block, at most, whose T are joined; of more it is made anew
 AHEAD = 8  # blocks of columns with lookahead, at least; with fewer, waits take what is gained
+STACKED = {"s": range(8, 17), "d": range(2, 17)}  # matrices for which it gains without tensor cores
 
 
 def launch_list(tau: Operand, a: Operand) -> LaunchList | None:
@@ -101,15 +103,18 @@ def _emit_blocks(
 
 
 def _looks_ahead(launches: LaunchList, a: Operand, blocks: int) -> bool:
-    """Whether updates run on tensor cores, panels leave most of the device idle, and there are enough blocks.
+    """Whether updates run on tensor cores or there are several matrices, panels leave most of the device
+    idle, and there are enough blocks.
 
-    Updates by FMAs and panels, which are mostly products too, compete for the same multiprocessors.
+    Updates by FMAs and panels, which are mostly products too, compete for the same multiprocessors. Those of
+    one matrix take longer so.
     """
     requested = get_override("lookahead")
     if requested is not None:
         return requested > 0 and blocks > 2
     is_on_tensor_cores = splits_singles(a.dtype) and runs(FP16, current(launches.device))
-    return is_on_tensor_cores and blocks >= AHEAD and cholesky_panel.leaves_idle(launches, a)
+    gains = is_on_tensor_cores or a.batch in STACKED.get(a.dtype.letter, ())
+    return gains and blocks >= AHEAD and cholesky_panel.leaves_idle(launches, a)
 
 
 def _emit_block(
