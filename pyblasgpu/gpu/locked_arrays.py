@@ -6,6 +6,7 @@ pages takes about as long as to stage them once. They are unlocked before NumPy 
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from sys import is_finalizing
@@ -46,8 +47,17 @@ class _Memory(Pages):
 _used: deque[tuple[int, int]] = deque(maxlen=64)
 _locked: dict[int, _Memory] = {}
 _changing = threading.RLock()  # the collector may run `_leave` in the middle
-after_fork(_used.clear)
-after_fork(_locked.clear)  # in a forked process no pages are locked
+
+
+def _begin_anew() -> None:
+    """Forget all in a forked process, where no pages are locked, and another thread cannot hold the lock."""
+    global _changing
+    _changing = threading.RLock()
+    _used.clear()
+    _locked.clear()
+
+
+after_fork(_begin_anew)
 
 
 def lock_again(array: np.ndarray[Any, Any], user: object) -> None:
@@ -105,3 +115,8 @@ def release_arrays() -> None:
                 memory.ends.detach()
                 del _locked[address]
                 memory.unlock()
+
+
+# the system may give the pages of one process to the other, and this one's array new pages
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=release_arrays)

@@ -15,7 +15,7 @@ import pyblasgpu
 from pyblasgpu import backend_status, plan_gemm
 from pyblasgpu.errors import BackendUnavailable
 from pyblasgpu.frontend.calls import call as calls
-from pyblasgpu.gpu import device, kept_results, memory
+from pyblasgpu.gpu import device, kept_results, locked_arrays, memory
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 
@@ -168,3 +168,19 @@ def test_results_in_kept_memory_are_there(fake_cards, monkeypatch):
         return same, kept_results.kept_results().held
 
     assert forked(work) == ([True, True], 0)
+
+
+def test_arrays_that_are_locked(fake_cards, monkeypatch):
+    """No pages are while the process forks: both processes have their own then."""
+    monkeypatch.setattr(locked_arrays, "LEAST", 1)
+    driver, a, b, out = fake_cards(), np.arange(900.0).reshape(30, 30).copy(), np.eye(30), np.empty((30, 30))
+    counts = []
+    for is_forked in (False, False, True, False):
+        pyblasgpu.gemm(a, b, out=out, devices=[0, 1])
+        if is_forked:
+            assert forked(lambda: bool((out == a).all()))
+        counts.append((driver.calls["cuMemHostRegister"], driver.calls["cuMemHostUnregister"]))
+    assert counts == [(0, 0), (3, 0), (3, 3), (3, 3)]
+    pyblasgpu.gemm(a, b, out=out, devices=[0, 1])
+    np.testing.assert_array_equal(out, a)
+    assert driver.calls["cuMemHostRegister"] == 6
