@@ -265,6 +265,13 @@ def definite_inverses(factors, x, uplo):
         x[z] = np.tril(inverse) + np.tril(inverse, -1).conj().T
 
 
+def lu_inverses(piv, factors, x):
+    """Inverses from LU factors; of singular ones anything."""
+    (getri,) = get_lapack_funcs(("getri",), (x,))
+    for z, pivots in enumerate(first_words(piv)):
+        x[z] = getri(factors[z], pivots)[0]
+
+
 def upper_triangles(a, r):
     r[...] = np.triu(a)
 
@@ -281,7 +288,10 @@ STAND_INS = {
         "lapack.trtrs.apart": substitution,
         "copies.upper": upper_triangles,
     }.items()
-} | {"pyblasgpu.routines.lapack.new_results.definite_inverse": stand_in(definite_inverses)}
+} | {
+    f"pyblasgpu.routines.lapack.new_results.{name}": stand_in(compute)
+    for name, compute in {"definite_inverse": definite_inverses, "lu_inverse": lu_inverses}.items()
+}
 
 
 def joined(copy, rest, operands):

@@ -12,20 +12,22 @@ from pyblasgpu.types import Diag, Uplo
 
 
 def trtri_leaf(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
-    """Inverses of lower triangles, in place; of one with a zero on its diagonal its info alone."""
-    n, unit, writes_info, *steps, i_step, a_step = numbers
+    """Inverses of lower triangles; of one with a zero on its diagonal its info alone."""
+    n, unit, writes_info, clean, *steps, i_step, s_step, a_step = numbers
     batch, diag = grid[2], Diag.UNIT if unit else Diag.NON_UNIT
     order = fake.source.config.ORDER
     assert grid[:2] == (-(-n // order), 1) and (n <= order or not writes_info)
-    a = fake.view(pointers[1], n, n, *steps, batch, a_step)
+    source = fake.view(pointers[1], n, n, *steps[:2], batch, s_step)
+    a = fake.view(pointers[2], n, n, *steps[2:], batch, a_step)
     info = words(pointers[0], 1, 1, batch, i_step)
-    for matrix, number in zip(a, info, strict=True):
+    for matrix, given, number in zip(a, source, info, strict=True):
         if writes_info:
-            number[0] = 0 if unit else _first_zero(np.diagonal(matrix))
+            number[0] = 0 if unit else _first_zero(np.diagonal(given))
         for first in range(0, 0 if number[0] else n, order):
-            block = matrix[first : first + order, first : first + order]
-            part = np.linalg.inv(read_part(block[None], Uplo.LOWER, diag)[0])
-            np.copyto(block, part, where=np.tri(len(block), k=-1 if unit else 0, dtype=bool))
+            rows = slice(first, first + order)
+            part = np.linalg.inv(read_part(given[rows, rows][None], Uplo.LOWER, diag)[0])
+            kept = np.tri(len(part), k=-1 if unit else 0, dtype=bool) | bool(clean)
+            np.copyto(matrix[rows, rows], part, where=kept)
 
 
 def lauum_leaf(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:

@@ -158,6 +158,7 @@ class SolveEx(rows.SolveEx, Operator):
 
 
 class LuInverse(rows.LuInverse, Operator):
+    operands = ("pivots", "lu", "out")
     given = staticmethod(_from_zero)
 
     @staticmethod

@@ -247,15 +247,21 @@ def test_small_factors_without_a_copy(kernels, routine, n, uplo, order):
     assert kept.source_pointer == (None if flags else 0)  # what is beyond a triangle stays
 
 
-@pytest.mark.parametrize("n, launched", [(7, [1, 1, 2, 1]), (40, [2, 5, 7, 1])])
+@pytest.mark.parametrize(
+    "n, launched", [(7, [1, 4, 1, 2, 1]), (40, [2, 4, 5, 7, 1]), (70, [11, 9, 5, 16, 1])]
+)
 def test_new_results_of_small_matrices_without_a_copy(kernels, n, launched):
-    """A launch each of LU factors, solutions by them, Cholesky factors, two of both; what is read stays."""
+    """A launch each of LU factors, solutions by them, Cholesky factors, two of both; inverses by factors take
+    a triangle's, its solution, and interchanges. What is read stays.
+    """
     x, b = uniform("d", n, n), uniform("d", 3, n, 2)
     a = np.stack([x @ x.T + (1 + z) * np.eye(n) for z in range(3)])
     before, piv, info = (a.copy(), b.copy()), np.empty((3, n, 1)), np.empty((3, 1, 1))
     factors, solution, counts = np.empty_like(a), np.empty_like(b), []
+    inverse = np.full_like(a, np.nan).swapaxes(1, 2)
     for routine, arrays, flags in (
         (new_results.lu, (a, piv, info, factors), {}),
+        (new_results.lu_inverse, (piv, factors, inverse), {}),
         (new_results.lu_solution, (factors, piv, b, solution), {"left": True, "adjoint": False}),
         (new_results.solution, (a, b, piv, info, factors, solution), {"left": True}),
         (new_results.cholesky, (a, info, factors), {"uplo": Uplo.LOWER}),
@@ -266,6 +272,7 @@ def test_new_results_of_small_matrices_without_a_copy(kernels, n, launched):
         counts.append(len(launches.entries))
         assert not words(info).any() and (a == before[0]).all() and (b == before[1]).all()
     np.testing.assert_allclose(solution, np.linalg.solve(a, b), atol=1e-9)
+    np.testing.assert_allclose(inverse, np.linalg.inv(a), atol=1e-9)
     np.testing.assert_allclose(factors, np.linalg.cholesky(a), atol=1e-9)
     assert counts == launched
 

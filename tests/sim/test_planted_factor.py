@@ -92,7 +92,11 @@ DEFECTS = [
     ("factor.triangles.triangle_copy", "t, n, n, 0, first)", "t, n, n, 0, -99)", lauum()),
     ("factor.triangles.triangle_copy", "& (i - j >= first)", "", potrf()),
     ("factor.triangles.triangle_copy", "select(i == j, real(0), value)", "value", potrf("z")),
-    ("factor.triangles.trtri_leaf", "a_rs, a_cs, t, n, unit)\n\n    return", "a_rs, a_cs, t, n, 0)\n\n    return", trtri(unit=True)),
+    ("factor.triangles.trtri_leaf", "clean != 0 else unit", "clean != 0 else 0", trtri(unit=True)),
+    ("factor.triangles.trtri_leaf", "-ORDER if clean != 0", "0 if clean != 0", trtri(test_triangle_leaves.check_apart)),
+    ("factor.triangles.trtri_leaf", "tri, source, source_rs, source_cs", "tri, source, a_rs, a_cs", trtri(test_triangle_leaves.check_apart)),
+    ("factor.triangles.trtri_leaf", "batch * stride_source + first", "first", trtri(test_triangle_leaves.check_apart)),
+    ("factor.triangles.trtri_leaf", "first * (source_rs + source_cs)", "first", trtri(test_triangle_leaves.check_blocks)),
     # info
     ("factor.cholesky.cholesky_panel", "(bad[0] == 0) & (not d > real(0))", "not d > real(0)", BAD),
     ("factor.cholesky.cholesky_panel", "(not d > real(0))", "(d <= real(0))", potrf(test=test_potrf_leaf.bad_pivot, value=float("nan"))),

@@ -26,13 +26,15 @@ def below(n: int, unit: bool = False) -> np.ndarray:
     return np.tri(n, k=-int(unit), dtype=bool)
 
 
-def invert(a, info, unit=False, writes_info=True, kernels=trtri_leaf) -> None:
-    """Invert a batch in place."""
+def invert(a, info, unit=False, writes_info=True, kernels=trtri_leaf, out=None) -> None:
+    """Invert a batch in place, or into `out`, zeros above."""
     (batch, n, _), steps = a.shape, strides(a)
     letter = {array: letter for letter, array in zip("sdcz", "fdFD", strict=True)}[a.dtype.char]
-    integers = n, int(unit), int(writes_info), *steps[1:], 1, steps[0]
+    of_out, clean = steps if out is None else strides(out), int(out is not None)
+    flags = int(unit), int(writes_info), clean
+    integers = n, *flags, *steps[1:], *of_out[1:], 1, steps[0], of_out[0]
     config = kernels.TrtriLeaf(letter, 16, 32)
-    run(kernels.source(config), config.grid(n), (info, a), integers, (), batch)
+    run(kernels.source(config), config.grid(n), (info, a, a if out is None else out), integers, (), batch)
 
 
 def check_inverse(
@@ -63,6 +65,24 @@ def test_inverses(letter, order, unit):
 @pytest.mark.parametrize("letter", DTYPES)
 def test_batches_of_inverses(letter):
     check_inverse(letter, 11, batch=3, writes_info=False)
+
+
+def check_apart(letter="d", n=13, order="F", kernels=trtri_leaf) -> None:
+    """The inverse in another matrix of the other order, zeros above it; the triangle stays."""
+    lower = factors(np.random.default_rng(n), 2, n, DTYPES[letter])
+    a, info = np.array(np.where(below(n), lower, NAN), lower.dtype, order=order), unknown(2)
+    before = a.copy()
+    out, unharmed = fenced(np.full_like(lower, np.nan), "CF"[order == "C"])
+    invert(a, info, kernels=kernels, out=out)
+    expected = np.linalg.inv(lower.astype(np.result_type(lower, np.float64)))
+    np.testing.assert_allclose(out, expected, rtol=0, atol=100 * DTYPES[letter].unit_roundoff)
+    np.testing.assert_array_equal(a, before)
+    assert not out[:, ~below(n)].any() and unharmed() and not info.any()
+
+
+@pytest.mark.parametrize("letter, order", [("s", "C"), ("d", "F"), ("z", "C")])
+def test_inverses_in_another_matrix(letter, order):
+    check_apart(letter, 13, order)
 
 
 def check_blocks(letter="d", n=37, order="F", batch=2, kernels=trtri_leaf) -> None:

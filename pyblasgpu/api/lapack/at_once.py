@@ -14,8 +14,9 @@ from ...frontend.calls.lazy_routines import routine_module
 from ...frontend.engine_options import ambient_options
 from ...types import Diag, Dtype, Trans, Uplo
 from .call import SMALL, factor_call
+from .lu import pivots_of
 
-__all__ = ["definite_inverse", "inverse", "solution", "substitution"]
+__all__ = ["definite_inverse", "inverse", "lu_inverse", "solution", "substitution"]
 
 
 def solution(name: str, a: Array, b: Array, dtype: Dtype) -> tuple[Array, Any] | None:
@@ -56,6 +57,23 @@ def definite_inverse(name: str, factor: Array, dtype: Dtype, uplo: Uplo) -> Arra
         return None
     call, source = factor_call(name, dtype, {}, "a", factor, False)
     _enqueue(call, source, "new_results", "definite_inverse", (), uplo=uplo)
+    inverse: Array = call.delivered()
+    return inverse
+
+
+def lu_inverse(name: str, factors: Array, piv: Any, dtype: Dtype) -> Array | None:
+    """Return the new inverse of the matrix with these LU factors, which is worth nothing where that is
+    singular; None where several devices may serve.
+    """
+    if ambient_options() is not None:
+        return None
+    call, source = factor_call(name, dtype, {}, "lu", factors, False)
+
+    def launches(_: tuple[Any, ...], operands: Any) -> Any:
+        return routine_module("lapack.new_results").lu_inverse(*operands)
+
+    integers = (pivots_of(call, piv, factors.shape[-1]),)
+    call.run_on_arrays(launches, (), source, (), integers, call_key("lu_inverse"), reads_source=True)
     inverse: Array = call.delivered()
     return inverse
 

@@ -175,4 +175,5 @@ def _general_inverse(arrays: Arrays, matrix: Any, overwrite: bool, out: Any) -> 
     if not overwrite and (done := at_once.inverse("inv", matrix, arrays.dtype)) is not None:
         return done
     factors, pivots, info = lapack.getrf(matrix, overwrite)
-    return lapack.getri(factors, pivots, overwrite_lu=True)[0], info
+    inverse = None if overwrite else at_once.lu_inverse("inv", factors, pivots, arrays.dtype)
+    return lapack.getri(factors, pivots, overwrite_lu=True)[0] if inverse is None else inverse, info

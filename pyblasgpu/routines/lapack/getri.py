@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from ...operands import Operand
 from ...types import Diag, Region, Side, Uplo
-from ..copies import emit_copy_to_workspace, emit_scale
+from ..copies import emit_copy, emit_copy_to_workspace, emit_scale
 from ..launch_list import LaunchList, cached_launch_list
 from ..level3 import trsm
 from . import laswp, trtri
 from .factor_steps import emit_restore
 
-__all__ = ["emit", "launch_list"]
+__all__ = ["emit", "emit_apart", "launch_list"]
 
 
 def launch_list(info: Operand, piv: Operand, a: Operand) -> LaunchList | None:
@@ -46,3 +46,16 @@ def emit(launches: LaunchList, info: Operand, piv: Operand, a: Operand) -> None:
         trsm.emit(launches, factors, a, Side.RIGHT, Uplo.LOWER, Diag.UNIT)
     laswp.emit(launches, piv, a.T, backwards=True)
     emit_restore(launches, info, factors, a)
+
+
+def emit_apart(launches: LaunchList, info: Operand, piv: Operand, factors: Operand, inverse: Operand) -> None:
+    """Emit the inverse from factors that stay; where U has a zero on its diagonal, it is worth nothing."""
+    if not trtri.emit_apart(launches, info, factors.T, inverse.T):
+        emit_scale(launches, 0.0, inverse, zero=True, region=Region.STRICT_LOWER)
+        emit_copy(launches, 1.0, factors, inverse, Region.UPPER)
+        with launches.temporary():
+            trtri.emit_inverse(launches, info, inverse, Uplo.UPPER, Diag.NON_UNIT)
+    if inverse.rows > 1:
+        with launches.temporary():
+            trsm.emit(launches, factors, inverse, Side.RIGHT, Uplo.LOWER, Diag.UNIT)
+        laswp.emit(launches, piv, inverse.T, backwards=True)

@@ -179,15 +179,13 @@ def _emit_interchanged(launches: LaunchList, a: Operand, piv: Operand, out: Oper
     laswp.emit(launches, piv, out, back)
 
 
-def lu_inverse(factors: Operand, piv: Operand, inverse: Operand) -> LaunchList | None:
-    """Return the list of the inverse of A from its LU factors."""
-    return _listed(_emit_lu_inverse, (factors, piv), (inverse,))
+def lu_inverse(piv: Operand, factors: Operand, inverse: Operand) -> LaunchList | None:
+    """Return the list of the inverse of A from its LU factors; of a singular A it is worth nothing."""
+    return _listed(_emit_lu_inverse, (piv, factors), (inverse,))
 
 
-def _emit_lu_inverse(launches: LaunchList, factors: Operand, piv: Operand, inverse: Operand) -> None:
-    info = launches.scratch(1, 1, inverse.batch)
-    emit_copy(launches, 1.0, factors, inverse)
-    getri.emit(launches, info, piv, inverse)
+def _emit_lu_inverse(launches: LaunchList, piv: Operand, factors: Operand, inverse: Operand) -> None:
+    getri.emit_apart(launches, launches.scratch(1, 1, inverse.batch), piv, factors, inverse)
 
 
 def signs(a: Operand, piv: Operand, sign: Operand, logarithm: Operand, factors: Operand) -> LaunchList | None:

@@ -11,11 +11,14 @@ A zero on the diagonal is looked for first, and recorded in info. Then the trian
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...dispatch.choose import select
 from ...gpu.device import current
 from ...kernels.factor.triangles import trtri_leaf, zero_diagonal
 from ...operands import Operand
 from ...types import Diag, Side, Uplo
+from ..copies import is_readable
 from ..launch_list import LaunchList, cached_launch_list
 from ..level3 import trmm
 from ..level3.diagonal_copies import emit_diagonal_blocks
@@ -24,7 +27,7 @@ from ..level3.trmm_by_levels import off_diagonal_blocks, strided_batch
 from .factor_steps import emit_readable, emit_unless_failed, leaf_config, real_dtype, with_alpha
 from .laswp import words
 
-__all__ = ["emit", "emit_inverse", "emit_lower", "emit_zero_diagonal", "launch_list"]
+__all__ = ["emit", "emit_apart", "emit_inverse", "emit_lower", "emit_zero_diagonal", "launch_list"]
 
 LEAVES = 64  # rows of an inverse by which TRMM multiplies a batch in one launch
 
@@ -67,13 +70,32 @@ def emit_lower(launches: LaunchList, info: Operand, a: Operand, diag: Diag) -> N
     if not tells:
         emit_zero_diagonal(launches, info, a, diag)
 
-    def integers(info: Operand, a: Operand) -> tuple[int, ...]:
-        flags = int(diag is Diag.UNIT), tells
-        return a.rows, *flags, a.row_stride, a.col_stride, words(info)[1], a.batch_stride
-
-    launches.emit(trtri_leaf.source(config), config.grid(n), (info, a), integers, ())
+    _emit_leaf(launches, config, info, a, a, (int(diag is Diag.UNIT), tells, 0))
     for height, first, rows, count in off_diagonal_blocks(n, stop, a.batch):
         _emit_merge(launches, a, (height, first, rows, count), diag)
+
+
+def emit_apart(launches: LaunchList, info: Operand, source: Operand, out: Operand) -> bool:
+    """Emit the inverse of a lower triangle into another matrix, zeros above it, by one launch; False, nothing
+    emitted, where it takes several.
+    """
+    config = leaf_config(launches, trtri_leaf.STEM, out.rows).specialize(out.rows)
+    if out.rows > config.ORDER or source.conj or not (is_readable(source) and is_readable(out)):
+        return False
+    _emit_leaf(launches, config, info, source, out, (0, 1, 1))
+    return True
+
+
+def _emit_leaf(
+    launches: LaunchList, config: Any, info: Operand, source: Operand, a: Operand, flags: tuple[int, ...]
+) -> None:
+    """Emit the inverses of blocks on the diagonal; the flags are `unit`, `writes_info` and `clean`."""
+
+    def integers(info: Operand, source: Operand, a: Operand) -> tuple[int, ...]:
+        steps = source.row_stride, source.col_stride, a.row_stride, a.col_stride
+        return a.rows, *flags, *steps, words(info)[1], source.batch_stride, a.batch_stride
+
+    launches.emit(trtri_leaf.source(config), config.grid(a.rows), (info, source, a), integers, ())
 
 
 def _emit_merge(launches: LaunchList, a: Operand, block: tuple[int, int, int, int], diag: Diag) -> None:

@@ -31,9 +31,9 @@ __all__ = ["STEM", "TrtriLeaf", "source"]
 STEM = "trtri_leaf"
 PARAMETERS = parameters(
     "int32 pointer: info",
-    "pointer: a",
-    "int32: n, unit, writes_info",
-    "int64: a_rs, a_cs, stride_info, stride_a",
+    "pointer: source, a",
+    "int32: n, unit, writes_info, clean",
+    "int64: source_rs, source_cs, a_rs, a_cs, stride_info, stride_source, stride_a",
 )
 COLUMN_REALS = 64  # of a column in registers: twice as many take four times the instructions
 
@@ -87,13 +87,14 @@ def source(config: TrtriLeaf) -> KernelSource:
     Kernel parameters
     -----------------
     info: int32 pointer, info
-    a: pointer, T
+    source, a: pointer, T and its inverse, which may replace it
     n: int32, order
     unit: int32, whether the diagonal is one and not read
     writes_info: int32, whether info is written, of triangles of one block
-    a_rs, a_cs: int64, row and column stride of T (elements)
+    clean: int32, whether the strict upper triangle becomes zero, of triangles of one block
+    source_rs, source_cs, a_rs, a_cs: int64, row and column stride of T and of its inverse (elements)
     stride_info: int64, batch stride of info (words)
-    stride_a: int64, batch stride (elements)
+    stride_source, stride_a: int64, batch strides (elements)
 
     Grid: x ``config.grid(n)``, z the batch.
 
@@ -168,9 +169,13 @@ def _build(config: TrtriLeaf):
     find_zero, solve = _zero_finder(config), _solver(config)
     invert = diagonal_inverter(facts, ORDER, STEP)
 
-    def trtri_leaf(info, a, n, unit, writes_info, a_rs, a_cs, stride_info, stride_a):
+    def trtri_leaf(
+        info, source, a, n, unit, writes_info, clean, source_rs, source_cs, a_rs, a_cs, stride_info,
+        stride_source, stride_a,
+    ):  # fmt: skip
         # (1) the triangle of this block, unless the whole one is known to be singular
         t, first, batch = cuda.threadIdx.x, int32(cuda.blockIdx.x * ORDER), int64(cuda.blockIdx.z)
+        source = offset(source, (batch * stride_source + first * (source_rs + source_cs)) * REALS)
         a = offset(a, (batch * stride_a + first * (a_rs + a_cs)) * REALS)
         info, n = offset(info, batch * stride_info), int32(min(n - first, ORDER))
         tri = shared_pointer(cuda.shared.array(0, real, alignment=16))
@@ -181,7 +186,7 @@ def _build(config: TrtriLeaf):
             return
 
         # (2) to shared memory, with ones on a unit diagonal and beyond n
-        load(tri, a, a_rs, a_cs, t, n, unit)
+        load(tri, source, source_rs, source_cs, t, n, unit)
         if t < ORDER and (unit != 0 or t >= n):
             tri[t * STEP * REALS] = real(1)
         if writes_info != 0:
@@ -196,6 +201,6 @@ def _build(config: TrtriLeaf):
         if t < ORDER:
             solve(column, offset(panel, t * REALS), tri, inverse, safe, t)
         cuda.syncthreads()
-        write(a, panel, a_rs, a_cs, t, n, unit)
+        write(a, panel, a_rs, a_cs, t, n, -ORDER if clean != 0 else unit)
 
     return trtri_leaf
