@@ -178,10 +178,11 @@ def record(path: Path, made: Sequence[dict[str, Any]], wheels: Path, seconds: fl
     known = {row["architecture"]: row for row in before}
     for row in made:
         known[row["architecture"]] = known.get(row["architecture"], {}) | row
+    results = sorted(known.values(), key=lambda row: int(row["architecture"].removeprefix("sm_")))
     sizes = {file.name: round(file.stat().st_size / 1e6, 1) for file in sorted(wheels.glob("*.whl"))}
     facts: dict[str, Any] = {"date": date.today().isoformat(), "commit": commit(), "version": __version__}
     facts |= {"toolchain": versions(), "wheels_mb": sizes, "packing_seconds": round(seconds)}
-    path.write_text(json.dumps({**facts, "results": list(known.values())}, indent=1) + "\n")
+    path.write_text(json.dumps({**facts, "results": results}, indent=1) + "\n")
 
 
 def stage_everything(folder: Path, archives: Sequence[Path], names: Sequence[str] = ()) -> Path:

@@ -133,7 +133,7 @@ def test_a_record_keeps_what_a_later_run_has_not_measured(wheels, commands, buil
     file.write_text(json.dumps({"results": [kept, {"architecture": "sm_80"}]}))
     assert wheels.main(arguments(built, tmp_path, "--built", "--record", str(file))) == 0
     assert [command for command in commands.made if "build" in command] == []
-    row, other = json.loads(file.read_text())["results"]
+    other, row = json.loads(file.read_text())["results"]
     assert row["seconds"] == 5 and row["archive_mb"] < 99.0 and other == {"architecture": "sm_80"}
 
 
@@ -160,8 +160,9 @@ def test_no_wheel_is_made_of_what_is_missing(wheels, commands, built, tmp_path, 
 def test_the_guide_has_the_recorded_sizes():
     recorded = json.loads((ROOT / "benchmarks/results/wheels.json").read_text())
     text = (ROOT / "docs/guide/first_call.md").read_text()
-    assert "some 800 kernels, and its archive takes 20 to 30 MB" in text and recorded["results"]
-    for row in recorded["results"]:
-        assert 20 <= row["archive_mb"] <= 30 and row["found"] == row["kernels"], row
-        assert 750 <= row["kernels"] <= 850, row
+    rows = recorded["results"]
+    assert all(row["found"] == row["kernels"] for row in rows) and rows
+    megabytes, kernels = ([row[name] for row in rows] for name in ("archive_mb", "kernels"))
+    assert f"its archive takes {min(megabytes):.0f} to {max(megabytes):.0f} MB" in text
+    assert f"An architecture has {round(min(kernels), -1)} to {round(max(kernels), -1)} kernels" in text
     assert all(size < 100 for size in recorded["wheels_mb"].values())
