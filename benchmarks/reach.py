@@ -104,7 +104,7 @@ def _rates(rows: Iterable[dict[str, Any]], letter: str) -> Iterable[tuple[str, i
         if row.get("letter") == letter and row.get("routine") == "potrf" and row["uplo"] == "LOWER":
             if row["batch"] == 1:
                 yield "potrf", row["n"], row["n"] ** 3 / 3 / row["ours_us"] * 1e6
-        elif row.get("dtype") == letter and "n" in row and row.get("batch", 1) in (1, None):
+        elif row.get("dtype") == letter and row.get("batch", 1) in (1, None) and {"n", "tflops"} <= {*row}:
             square = row["n"] == row.get("m", row["n"]) == row.get("k", row["n"])
             routine = LEAF_OF.get(f"{row.get('routine')} {row.get('variant')}")
             if square and routine and row["n"] & (row["n"] - 1) == 0:
