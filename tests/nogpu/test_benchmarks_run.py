@@ -275,6 +275,7 @@ def test_host_seconds_of_a_call(run):
     assert "pyblasgpu plan, other arrays, cupy float32" in names
     assert {"linalg.inv, 3 of order 4, cupy float64", "blas.ger, new, cupy float32"} <= names.keys()
     assert {"pyblasgpu.blas.gemm float64", "scipy.linalg.blas.gemm float64"} <= names.keys()
+    assert all(0 < each["least"] <= each["host"] for each in names.values())
 
 
 def test_frameworks_that_are_not_installed(run, scripts, monkeypatch):
