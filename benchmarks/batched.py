@@ -78,7 +78,8 @@ def calls(routine: str, letter: str, a: Any) -> dict[str, Call]:
     if routine in ("getrf", "inv"):
         return {
             OURS: partial(ours, a),
-            **one_by_one(torch_linalg.lu_factor_ex if routine == "getrf" else torch_linalg.inv_ex, a),
+            # as ours, `inv` reads whether a matrix is singular
+            **one_by_one(torch_linalg.lu_factor_ex if routine == "getrf" else torch_linalg.inv, a),
         }
     if routine == "gesv":
         return {OURS: partial(ours, a, right), **one_by_one(torch_linalg.solve_ex, a, right)}
