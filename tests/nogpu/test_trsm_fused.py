@@ -73,7 +73,7 @@ def planned(letter, order, others, side=Side.LEFT, uplo=Uplo.LOWER, **changes) -
     if not choices:
         return None
     largest = max(choices)
-    t, b, uplo = system.block(0, largest)
+    t, b, uplo, _ = system.block(0, largest)
     operands = fused_operands(t, b, Side.LEFT, uplo)
     assert operands is not None
     return Planned(largest, choices[largest], operands.triangle)
