@@ -134,9 +134,8 @@ def _emit_of_definite(
     launches: LaunchList, c: Operand, x: Operand, g: Operand, gc: Operand, gb: Operand, uplo: Uplo
 ) -> None:
     up = c if uplo is Uplo.UPPER else c.T.conjugate()
-    emit_copy(launches, 1.0, g, gb)
     with launches.temporary():
-        potrs.emit(launches, c, gb, uplo)
+        potrs.emit_apart(launches, c, g, gb, uplo)
     emit_zeros_beyond(launches, gc, uplo)
     beta, region = 0.0, Region.of(uplo)
     for one, other in ((gb, x), (x, gb)):

@@ -248,7 +248,7 @@ def test_small_factors_without_a_copy(kernels, routine, n, uplo, order):
 
 
 @pytest.mark.parametrize(
-    "n, launched", [(7, [1, 4, 1, 2, 1]), (40, [2, 4, 5, 7, 1]), (70, [11, 9, 5, 16, 1])]
+    "n, launched", [(7, [1, 4, 1, 2, 1, 2]), (40, [2, 4, 5, 7, 1, 2]), (70, [11, 9, 5, 16, 1, 2])]
 )
 def test_new_results_of_small_matrices_without_a_copy(kernels, n, launched):
     """A launch each of LU factors, solutions by them, Cholesky factors, two of both; inverses by factors take
@@ -258,13 +258,14 @@ def test_new_results_of_small_matrices_without_a_copy(kernels, n, launched):
     a = np.stack([x @ x.T + (1 + z) * np.eye(n) for z in range(3)])
     before, piv, info = (a.copy(), b.copy()), np.empty((3, n, 1)), np.empty((3, 1, 1))
     factors, solution, counts = np.empty_like(a), np.empty_like(b), []
-    inverse = np.full_like(a, np.nan).swapaxes(1, 2)
+    inverse, again = np.full_like(a, np.nan).swapaxes(1, 2), np.full((3, 2, n), np.nan).swapaxes(1, 2)
     for routine, arrays, flags in (
         (new_results.lu, (a, piv, info, factors), {}),
         (new_results.lu_inverse, (piv, factors, inverse), {}),
         (new_results.lu_solution, (factors, piv, b, solution), {"left": True, "adjoint": False}),
         (new_results.solution, (a, b, piv, info, factors, solution), {"left": True}),
         (new_results.cholesky, (a, info, factors), {"uplo": Uplo.LOWER}),
+        (new_results.factored_solution, (factors, b, again), {"uplo": Uplo.LOWER}),
     ):
         operands = [operand(each, DTYPES["d"]) for each in arrays]
         launches = routine(*operands, **flags)
@@ -273,6 +274,7 @@ def test_new_results_of_small_matrices_without_a_copy(kernels, n, launched):
         assert not words(info).any() and (a == before[0]).all() and (b == before[1]).all()
     np.testing.assert_allclose(solution, np.linalg.solve(a, b), atol=1e-9)
     np.testing.assert_allclose(inverse, np.linalg.inv(a), atol=1e-9)
+    np.testing.assert_allclose(again, solution, atol=1e-9)
     np.testing.assert_allclose(factors, np.linalg.cholesky(a), atol=1e-9)
     assert counts == launched
 

@@ -81,9 +81,7 @@ def factored_solution(c: Operand, b: Operand, x: Operand, *, uplo: Uplo) -> Laun
 
 
 def _emit_factored_solution(launches: LaunchList, c: Operand, b: Operand, x: Operand, uplo: Uplo) -> None:
-    emit_from(
-        launches, b, x, lambda: emit_copy(launches, 1.0, b, x), lambda: potrs.emit(launches, c, x, uplo)
-    )
+    potrs.emit_apart(launches, c, b, x, uplo)
 
 
 def definite_inverse(c: Operand, inverse: Operand, *, uplo: Uplo, whole: bool = True) -> LaunchList | None:

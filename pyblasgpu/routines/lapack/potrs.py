@@ -5,12 +5,15 @@ from __future__ import annotations
 from ...kernels.common.options import options_of
 from ...operands import Operand
 from ...types import Diag, Side, Uplo
+from ..copies import emit_copy
+from ..joined_lists import emit_from
 from ..launch_list import LaunchList, cached_launch_list
 from ..level3 import trsm
+from ..level3.triangular import emit_into
 from . import small_solve
 from .factor_steps import with_alpha
 
-__all__ = ["emit", "launch_list"]
+__all__ = ["emit", "emit_apart", "launch_list"]
 
 
 def launch_list(c: Operand, b: Operand, *, uplo: Uplo) -> LaunchList | None:
@@ -29,13 +32,29 @@ def launch_list(c: Operand, b: Operand, *, uplo: Uplo) -> LaunchList | None:
 
 def emit(launches: LaunchList, c: Operand, b: Operand, uplo: Uplo) -> None:
     """Emit the whole call."""
-    other = c.T.conjugate()
-    lower, upper = (c, other) if uplo is Uplo.LOWER else (other, c)
+    lower, upper = _triangles(c, uplo)
     if small_solve.applies(launches, b):
         small_solve.emit(launches, lower, lower, b, options_of(conj=lower.conj, mirrored=True))
         return
     _emit_solution(launches, lower, b, Uplo.LOWER)
     _emit_solution(launches, upper, b, Uplo.UPPER)
+
+
+def emit_apart(launches: LaunchList, c: Operand, b: Operand, x: Operand, uplo: Uplo) -> None:
+    """Emit the call into X, apart from B."""
+    if small_solve.applies(launches, x):
+        emit_from(launches, b, x, lambda: emit_copy(launches, 1.0, b, x), lambda: emit(launches, c, x, uplo))
+        return
+    lower, upper = _triangles(c, uplo)
+    flags = trsm.emit, trsm.emit_apart, Side.LEFT, Uplo.LOWER, Diag.NON_UNIT
+    with_alpha(launches, 1.0, lambda: emit_into(launches, lower, b, x, *flags))
+    _emit_solution(launches, upper, x, Uplo.UPPER)
+
+
+def _triangles(c: Operand, uplo: Uplo) -> tuple[Operand, Operand]:
+    """Return L and L^H."""
+    other = c.T.conjugate()
+    return (c, other) if uplo is Uplo.LOWER else (other, c)
 
 
 def _emit_solution(launches: LaunchList, t: Operand, b: Operand, uplo: Uplo) -> None:
