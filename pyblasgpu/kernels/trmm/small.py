@@ -315,11 +315,10 @@ def _build(config: TrmmSmall):
     ):  # fmt: skip
         # (1) the matrices of this block, and its columns of each
         t = int32(cuda.threadIdx.x & 1023)  # the mask shows the compiler that it is not negative
-        width = int32(1 << log_width)
-        chunks = int32((r + width - 1) >> log_width)
+        width, chunks = int32(1 << log_width), int32((r + (1 << log_width) - 1) >> log_width)
         number = int32(quotient(cuda.blockIdx.x, chunks))
         col0, first = int32((cuda.blockIdx.x - number * chunks) << log_width), int64(number) * matrices
-        row0 = int64(0)
+        row0, unit = int64(0), options & UNIT != 0
         if blocks > 1:  # a block has one triangle
             first = int64(quotient(number, blocks))
             row0 = (number - first * blocks) * order
@@ -328,7 +327,6 @@ def _build(config: TrmmSmall):
         tri = offset(tri, (first * stride_t + row0 * (t_rs + t_cs)) * REALS)
         b = offset(b, (first * stride_b + row0 * b_rs + col0 * b_cs) * REALS)
         c = offset(c, (first * stride_c + row0 * c_rs + col0 * c_cs) * REALS)
-        unit = options & UNIT != 0
         sign = real(-1) if options & CONJUGATE else real(1)
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
 
