@@ -15,224 +15,24 @@ Both strides are free. Matrices of few rows are panels whole, of a batch too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Self
-
-from ....errors import require
 from ....gpu.backend import cuda, device_function, ptx, unrolled
 from ....gpu.build.compile import WHOLE_ROWS, KernelSource
-from ....gpu.workspace import FLAGS
-from ...common.kernel_config import KernelConfig
 from ...common.parameters import parameters
-from .cluster_exchange import cluster_starter, reals_of_cluster, search_in_cluster, words_of_cluster
+from .cluster_exchange import cluster_starter, search_in_cluster
 from .outside_columns import AT_ONCE, outside_updater
+from .panel_config import STEM, GetrfPanel
 from .panel_rows import eliminator
-from .pivot_exchange import WARP, exchange_clearer, search_by_labels, words_of_exchange
-from .row_exchange import reals_of_search, search_by_rows, words_of_search
-
-if TYPE_CHECKING:
-    from ....gpu.device import Device
+from .pivot_exchange import WARP, exchange_clearer, search_by_labels
+from .row_exchange import search_by_rows
 
 __all__ = ["STEM", "GetrfPanel", "source"]
 
-STEM = "getrf_panel"
 PARAMETERS = parameters(
     "pointer: a",
     "int32 pointer: piv, moves, info, flags",
     "int32: m, n, first, blocks, on_left, on_right",
     "int64: a_rs, a_cs, piv_step, stride_a, stride_piv, stride_moves, stride_info",
 )
-OTHER_REGISTERS = 64  # of a thread, besides those for its row
-SMALL = 64  # rows of a matrix that is a panel whole
-ROWS, TALL = 256, 512  # of a block, and where there would be too many of them
-MOST_OF_CLUSTER = 16  # blocks
-MANY = 132  # multiprocessors of a Hopper device that was seen to run clusters of 16
-VECTORS = 4  # the fewest columns, whole vectors of all dtypes
-
-
-@dataclass(frozen=True)
-class GetrfPanel(KernelConfig):
-    """Config of one `getrf_panel` kernel.
-
-    Attributes
-    ----------
-    ROWS : int
-        Rows of a block.
-    COLS : int
-        The most columns of a panel.
-    DIRECT : int
-        Blocks up to which each receives the rows of all candidates (`row_exchange`); 0: pivots are searched
-        by labels (`pivot_exchange`).
-    CLUSTER : int
-        Blocks up to which those of a panel are a cluster (`cluster_exchange`), from compute capability 9.0
-        on; 0: none.
-    PER_THREAD : int
-        Rows of a thread; two in clusters alone.
-    """
-
-    ROWS: int = ROWS
-    COLS: int = 16
-    DIRECT: int = 0
-    CLUSTER: int = 0
-    PER_THREAD: int = 1
-
-    STEM: ClassVar[str] = STEM
-
-    def __post_init__(self):
-        require(
-            self.ROWS % WARP == 0 and 32 <= self.ROWS <= 1024,
-            "threads",
-            "ROWS % 32 == 0 and 32 <= ROWS <= 1024",
-            ROWS=self.ROWS,
-        )
-        require(
-            self.PER_THREAD == 1 or (self.PER_THREAD == 2 and self.CLUSTER > 0 and self.ROWS % 64 == 0),
-            "rows",
-            "PER_THREAD == 1, or 2 where CLUSTER > 0 and ROWS % 64 == 0",
-            PER_THREAD=self.PER_THREAD,
-        )
-        require(
-            self.COLS % VECTORS == 0 and self.COLS > 0, "vectors", f"COLS % {VECTORS} == 0", COLS=self.COLS
-        )
-        # the threads of the first block have all rows of U
-        require(
-            self.threads >= self.COLS, "square", "COLS <= ROWS / PER_THREAD", COLS=self.COLS, ROWS=self.ROWS
-        )
-        require(0 <= self.DIRECT <= WARP, "candidates", "0 <= DIRECT <= 32", DIRECT=self.DIRECT)
-        require(
-            0 <= self.CLUSTER <= MOST_OF_CLUSTER,
-            "cluster",
-            f"0 <= CLUSTER <= {MOST_OF_CLUSTER}",
-            CLUSTER=self.CLUSTER,
-        )
-
-    @property
-    def threads(self) -> int:
-        return self.ROWS // self.PER_THREAD
-
-    @property
-    def row_reals(self) -> int:
-        """Reals of a row."""
-        return self.COLS * self.dtype_facts.reals_per_element
-
-    @property
-    def registers(self) -> int:
-        """Estimated 32-bit registers of a thread."""
-        return self.PER_THREAD * self.row_words + OTHER_REGISTERS
-
-    @property
-    def results(self) -> int:
-        """Reals of the results in shared memory, behind a row if pivots are searched by labels."""
-        return self.COLS * self.ROWS * self.dtype_facts.reals_per_element
-
-    @property
-    def shared_reals(self) -> int:
-        """The results; rows and sizes of candidates."""
-        if self.CLUSTER:
-            return self.results + reals_of_cluster(self)
-        return self.results + (reals_of_search(self) if self.DIRECT else self.row_reals + WARP + 4)
-
-    @property
-    def words(self) -> int:
-        """Int32 of shared memory before those that are no reals."""
-        return self.shared_reals * self.dtype_facts.real_size // 4
-
-    @property
-    def shared_bytes(self) -> int:
-        """Bytes of the shared reals, the candidates' labels, and the choice."""
-        words = words_of_search(self) if self.DIRECT else WARP + 2
-        if self.CLUSTER:
-            words = words_of_cluster(self)
-        return self.shared_reals * self.dtype_facts.real_size + (words + 2) * 4
-
-    def specialize(self, rows: int, device: Device) -> Self:
-        """The Config for matrices of `rows` rows: one block where that can be, or a cluster; where there
-        would be more blocks than are resident, larger ones. Still more rows are not for this kernel: see
-        `applies`.
-
-        A row of a small matrix may have twice the registers. Before Hopper the compiler needs more of them.
-        """
-        config = self._on(device)
-        if rows <= SMALL < self.ROWS:
-            if device.cc < (9, 0):
-                return replace(config, ROWS=2 * SMALL)
-            columns, cluster = min(2 * self.COLS, SMALL), min(self.CLUSTER, 1)
-            return replace(config, ROWS=SMALL, COLS=columns, CLUSTER=cluster, PER_THREAD=1)
-        while SMALL < rows <= config.ROWS // 2:
-            config = replace(config, ROWS=config.ROWS // 2, CLUSTER=min(config.CLUSTER, 1))
-        return config if config.grid(rows) == 1 else config._of_several_blocks(rows, device)
-
-    def _on(self, device: Device) -> Self:
-        """Return the largest variant of the Config that the device can run."""
-        if device.cc < (9, 0):
-            height = ROWS if self.CLUSTER else min(self.ROWS, ROWS)
-            return replace(self, ROWS=height, CLUSTER=0, PER_THREAD=1)
-        most = (
-            MOST_OF_CLUSTER if device.cc == (9, 0) and device.sm_count >= MANY else 8
-        )  # which all devices have
-        return replace(self, CLUSTER=min(self.CLUSTER, most))
-
-    def _of_several_blocks(self, rows: int, device: Device) -> Self:
-        config = self
-        while config.CLUSTER and config.ROWS <= TALL:
-            needed = config.of_kernel.shared_bytes
-            if config.grid(rows) <= config.CLUSTER and needed <= device.shared_per_block:
-                return config
-            config = replace(config, ROWS=2 * config.ROWS)
-        if self.CLUSTER > 1 and (self.row_words <= WARP or (self.dtype == "d" and self.COLS == WARP)):
-            columns = self.COLS if self.row_words <= WARP else self.COLS // 2  # what registers have room for
-            two = replace(self, ROWS=2 * TALL, COLS=columns, PER_THREAD=2)
-            if two.grid(rows) <= two.CLUSTER and two.of_kernel.shared_bytes <= device.shared_per_block:
-                return two
-        if self.CLUSTER:
-            free = [replace(self, ROWS=height, CLUSTER=0, PER_THREAD=1) for height in (TALL, ROWS)]
-            return next((one for one in free if one.grid(rows) <= one.resident(device)), free[0])
-        if self.grid(rows) > self.resident(device) and self.ROWS < TALL:
-            columns = self.COLS if device.cc >= (9, 0) else max(self.COLS // 2, VECTORS)
-            return replace(self, ROWS=TALL, COLS=columns)
-        return self
-
-    def applies(self, rows: int, device: Device) -> bool:
-        """Whether all blocks of a panel of `rows` rows run at the same time, as they must."""
-        return self.takes_batches(rows) or self.grid(rows) <= self.resident(device)
-
-    def takes_batches(self, rows: int) -> bool:
-        """Whether a launch may have several matrices of `rows` rows: no block waits but for its cluster."""
-        return self.grid(rows) <= max(self.CLUSTER, 1)
-
-    def resident(self, device: Device) -> int:
-        """Blocks that a device runs at the same time, whatever registers the compiler takes, and that can
-        send one another what they find.
-        """
-        registers = min(device.registers_per_block // self.threads // 8 * 8, device.max_registers_per_thread)
-        blocks = device.occupancy(self.threads, registers, self.shared_bytes) * device.sm_count
-        most, each = (
-            FLAGS // 4 - words_of_exchange(self, 0),
-            words_of_exchange(self, 1) - words_of_exchange(self, 0),
-        )
-        return min(blocks, most // each)
-
-    @property
-    def of_kernel(self) -> Self:
-        """The Config of the kernel: it has room for the largest cluster, so that one serves clusters of all
-        sizes.
-        """
-        return replace(self, CLUSTER=MOST_OF_CLUSTER) if self.CLUSTER > 1 else self
-
-    def takes_outside_columns(self, rows: int) -> bool:
-        """Whether a launch may apply its pivots to columns outside the panel: the blocks of a cluster wait
-        for one another, and a lane has a row on top.
-        """
-        return bool(self.CLUSTER) and self.takes_batches(rows) and self.COLS <= WARP
-
-    @property
-    def row_words(self) -> int:
-        """32-bit registers of a row."""
-        return self.row_reals * self.dtype_facts.real_size // 4
-
-    def grid(self, rows: int) -> int:
-        """Blocks for a panel of `rows` rows."""
-        return -(-rows // self.ROWS)
 
 
 def source(config: GetrfPanel) -> KernelSource:
@@ -325,6 +125,44 @@ def _move_recorder(config: GetrfPanel):
     return record_moves
 
 
+def _row_owner(config: GetrfPanel):
+    """Steps of a thread with a row. ``take(values, a, row, m, n, ...)`` reads it, and returns whether there
+    is one. ``settle(values, factor, pivot_row, ...)`` eliminates in it unless it is done, and returns its
+    label. ``keep(a, moves, out, row, label, ...)`` writes its results to where the label says.
+    """
+    REALS, ROWS, HELD = (
+        config.dtype_facts.reals_per_element,
+        config.ROWS,
+        config.row_reals + config.dtype_facts.reals_per_element,
+    )
+    real, int32, int64 = ptx.REALS[config.dtype_facts.real], ptx.types.int32, ptx.types.int64
+    offset, zero, (read, write) = ptx.offset, ptx.fill(HELD), _row_mover(config)
+    record_moves, eliminate = _move_recorder(config), eliminator(config, (config.COLS // 2, config.COLS))
+
+    @device_function
+    def take(values, a, row, m, n, a_rs, a_cs):
+        zero(values, real(0))
+        read(0, values, offset(a, row * a_rs * REALS), a_cs, n, row < m)
+        return row < m
+
+    @device_function
+    def settle(values, factor, pivot_row, out, t, left, label, is_left, done, pivot, j):
+        if is_left and label == pivot:
+            label, is_left, done = j, False, j
+        if is_left:
+            if label == j:
+                label = pivot
+            eliminate(values, factor, pivot_row, out, int32((j * ROWS + t) * REALS), left)
+        return label, is_left, done
+
+    @device_function
+    def keep(a, moves, out, row, label, done, n, t, a_rs, a_cs):
+        write(offset(a, int64(label) * a_rs * REALS), out, a_cs, done, t)
+        record_moves(moves, row, label, n)
+
+    return take, settle, keep
+
+
 def _build(config: GetrfPanel):
     facts, ROWS, COLS = config.dtype_facts, config.ROWS, config.COLS
     REALS, HELD = facts.reals_per_element, config.row_reals + facts.reals_per_element
@@ -332,14 +170,9 @@ def _build(config: GetrfPanel):
     CLUSTER, OUT = config.CLUSTER, 0 if config.DIRECT or config.CLUSTER else config.row_reals
     real, int32, int64 = ptx.REALS[facts.real], ptx.types.int32, ptx.types.int64
     PIVOT, TOLD = (COLS - 1) * REALS, config.shared_bytes // 4 - 2
-    offset, shared_pointer, zero = ptx.offset, ptx.shared_pointer, ptx.fill(HELD)
-    grid_dependency_wait, (read, write), record_moves = (
-        ptx.grid_dependency_wait,
-        _row_mover(config),
-        _move_recorder(config),
-    )
+    offset, shared_pointer, grid_dependency_wait = ptx.offset, ptx.shared_pointer, ptx.grid_dependency_wait
     search, write_upper, start = _searcher(config), _upper_writer(config), cluster_starter(config)
-    eliminate, finish = eliminator(config, (COLS // 2, COLS)), exchange_clearer(config)
+    (take, settle, keep), finish = _row_owner(config), exchange_clearer(config)
     BESIDE, BOTH = bool(CLUSTER) and COLS <= WARP, AT_ONCE * REALS
     update_beside = outside_updater(config)
 
@@ -354,54 +187,29 @@ def _build(config: GetrfPanel):
         values, factor = cuda.local.array(HELD, real), cuda.local.array(REALS, real)
         others = cuda.local.array(HELD if TWO else 1, real)
         got, x, going = cuda.local.array(2, real), cuda.local.array(BOTH, real), cuda.local.array(BOTH, real)
-        row = int64(block) * ROWS + t
+        row, t_2 = int64(block) * ROWS + t, int32(t + THREADS)
         start(words, t, blocks)
         grid_dependency_wait()
         a, piv = offset(a, batch * stride_a * REALS), offset(piv, batch * stride_piv)
         moves = offset(moves, batch * stride_moves)
-        zero(values, real(0))
-        is_row = row < m
-        read(0, values, offset(a, row * a_rs * REALS), a_cs, n, is_row)
-        label, is_left, done, failed, j, left = int32(row), is_row, n, int32(0), int32(0), n
-        other, is_other, other_done = int32(row + THREADS), False, n
+        is_row, is_other = take(values, a, row, m, n, a_rs, a_cs), False
         if TWO:
-            is_other = row + THREADS < m
-            zero(others, real(0))
-            read(0, others, offset(a, (row + THREADS) * a_rs * REALS), a_cs, n, is_other)
-        other_left = is_other
+            is_other = take(others, a, row + THREADS, m, n, a_rs, a_cs)
+        label, is_left, done, failed, j, left = int32(row), is_row, n, int32(0), int32(0), n
+        other, other_left, other_done = int32(row + THREADS), is_other, n
 
         # (2) a column after the other: the pivot, and its row
         while j < n:
-            at, pivot = search(
-                values,
-                label,
-                is_left,
-                others,
-                other,
-                other_left,
-                shared,
-                words,
-                got,
-                flags,
-                t,
-                block,
-                blocks,
-                j,
-            )
+            at, pivot = search(values, label, is_left, others, other, other_left,
+                               shared, words, got, flags, t, block, blocks, j)  # fmt: skip
             pivot_row = offset(shared, at)
 
             # (3) the row of the pivot is done, all others are eliminated
-            if is_left and label == pivot:
-                label, is_left, done = j, False, j
-            if is_left:
-                if label == j:
-                    label = pivot
-                eliminate(values, factor, pivot_row, out, int32((j * ROWS + t) * REALS), left)
+            label, is_left, done = settle(values, factor, pivot_row, out, t, left,
+                                          label, is_left, done, pivot, j)  # fmt: skip
             if TWO:
-                if other_left and other == pivot:
-                    other, other_left, other_done = j, False, j
-                if other_left:  # whose label is no row on top: those have the first threads
-                    eliminate(others, factor, pivot_row, out, int32((j * ROWS + THREADS + t) * REALS), left)
+                other, other_left, other_done = settle(others, factor, pivot_row, out, t_2, left,
+                                                       other, other_left, other_done, pivot, j)  # fmt: skip
             if block == 0:
                 write_upper(offset(a, j * (a_rs + a_cs) * REALS), pivot_row, a_cs, t, left)
                 if t == 0:
@@ -413,11 +221,9 @@ def _build(config: GetrfPanel):
 
         # (4) the results; which rows have moved; the first pivot that is zero
         if is_row:
-            write(offset(a, int64(label) * a_rs * REALS), out, a_cs, done, t)
-            record_moves(moves, row, label, n)
+            keep(a, moves, out, row, label, done, n, t, a_rs, a_cs)
         if TWO and is_other:
-            write(offset(a, int64(other) * a_rs * REALS), out, a_cs, other_done, int32(t + THREADS))
-            record_moves(moves, row + THREADS, other, n)
+            keep(a, moves, out, row + THREADS, other, other_done, n, t_2, a_rs, a_cs)
         if row == 0 and (first == 0 or (failed > 0 and info[batch * stride_info] == 0)):
             info[batch * stride_info] = failed
         if CLUSTER == 0 and blocks > 1:
