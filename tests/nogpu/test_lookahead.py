@@ -22,10 +22,10 @@ from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.gemm.int8.config import GemmInt8
 from pyblasgpu.routines import copies, launch_list
 from pyblasgpu.routines.joined_lists import joined
-from pyblasgpu.routines.lapack import block_interchanges, geqrf, getrf, potrf, potrf_panels
+from pyblasgpu.routines.lapack import block_interchanges, geqrf, getrf, orgqr, ormqr, potrf, potrf_panels
 from pyblasgpu.routines.launch_list import BESIDE, CALL
 from pyblasgpu.testing.policies import deciding_by
-from pyblasgpu.types import DTYPES, Uplo
+from pyblasgpu.types import DTYPES, Side, Trans, Uplo
 
 BLOCK = 128  # columns
 S, D = DTYPES["s"], DTYPES["d"]
@@ -60,6 +60,25 @@ class Problem:
         for each in self.arrays:
             each[...] = 0
         self.arrays[-1][...] = self.matrix
+        launches.run([each.ctypes.data for each in self.arrays], 1.0, stream=7)
+        return tuple(each.copy() for each in self.arrays)
+
+
+class Product(Problem):
+    """Q of 4 blocks of reflectors, or a product with it; all arrays are as before each run."""
+
+    def __init__(self, routine, *right: np.ndarray, **flags):
+        qr, tau, _, _ = scipys.dgeqrf(uniform("d", 450, 400))
+        self.before = (tau[:, None], qr, *right)
+        self.arrays = tuple(np.array(each, order="F") for each in self.before)
+        launch_list.cache.clear()
+        self.launches = routine.launch_list(*(operand(x, D) for x in self.arrays), **flags)
+
+    def run(self, edit=lambda entries: entries) -> tuple[np.ndarray, ...]:
+        launches = copy(self.launches)
+        launches.entries = edit(launches.entries)
+        for each, before in zip(self.arrays, self.before, strict=True):
+            each[...] = before
         launches.run([each.ctypes.data for each in self.arrays], 1.0, stream=7)
         return tuple(each.copy() for each in self.arrays)
 
@@ -212,6 +231,8 @@ PROBLEMS = [
     lambda: Problem(potrf, definite("d", 500)),
     lambda: Problem(geqrf, uniform("d", 400, 500)),
     lambda: Problem(geqrf, uniform("d", 900, 390)),
+    lambda: Product(orgqr),
+    lambda: Product(ormqr, uniform("d", 450, 20), side=Side.LEFT, trans=Trans.CONJ),
 ]
 
 

@@ -6,14 +6,17 @@ Van Loan, 1989).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import NamedTuple
 
 from ...dispatch.operand_copies import ALIGNED
+from ...gpu.device import current
 from ...kernels.factor.qr import larft_leaf, reflector_copy
 from ...kernels.registry import FIXED
 from ...operands import Operand
 from ..copies import emit_copy_to_workspace, emit_resolved
-from ..launch_list import LaunchList
+from ..launch_list import CALL, LaunchList
 from ..level3.gemm import emit_gemm
 from .factor_steps import leaf_config
 
@@ -23,12 +26,17 @@ __all__ = [
     "emit_block_reflector",
     "emit_conjugate",
     "emit_identity",
+    "emit_in_turn",
     "emit_joined_triangle",
     "emit_product",
     "emit_triangle",
     "emit_zeros",
     "new_block_reflector",
 ]
+
+
+AHEAD = 4  # blocks, at least, for which the next one is made on the side stream
+SHARE = 4  # multiprocessors of each matrix, at least, with which that gains
 
 
 class BlockReflector(NamedTuple):
@@ -85,6 +93,56 @@ def emit_block_reflector(
     v = v._replace(conj=a.conj)  # the copy is of what is in memory
     emit_triangle(launches, emit_resolved(launches, tau), v, t)
     return BlockReflector(v, t)
+
+
+def emit_in_turn(
+    launches: LaunchList,
+    factors: tuple[Operand, Operand],
+    blocks: list[tuple[int, int]],
+    apply: Callable[[int, BlockReflector], None],
+) -> None:
+    """Emit products with blocks of reflectors, one after the other.
+
+    V and T of the next block are made on the side stream while one is applied, where these are many blocks
+    of few matrices.
+
+    Parameters
+    ----------
+    factors : pair of Operand
+        tau, and the vectors below a diagonal.
+    blocks : list
+        The first reflector of each block, and the one after its last.
+    apply : callable
+        ``apply(first, block)`` emits the product. It writes no vectors of the blocks after it.
+    """
+    tau, a = factors
+    device, width = current(launches.device), max(last - first for first, last in blocks)
+    is_ahead = len(blocks) >= AHEAD and a.batch * SHARE <= device.sm_count and launches.lane is CALL
+    applied: list[int | None] = []
+
+    def make(j: int) -> tuple[BlockReflector, int | None]:
+        (first, last), out = blocks[j], memory[j % len(memory)]
+        rows, count = a.rows - first, last - first
+        with launches.on_side_stream() if is_ahead else nullcontext(), launches.temporary():
+            launches.wait_for(applied[j - 2] if is_ahead and j > 1 else None)
+            vectors = a.block(first, first, rows, count)
+            part = out.part(rows, count)
+            made = emit_block_reflector(launches, tau.block(first, 0, count, 1), vectors, part)
+            return made, launches.mark()
+
+    with launches.temporary():
+        memory = [new_block_reflector(launches, a.rows, width, a.batch) for _ in range(1 + is_ahead)]
+        following = make(0)
+        for j, (first, _) in enumerate(blocks):
+            block, made = following
+            if is_ahead and j + 1 < len(blocks):
+                following = make(j + 1)
+            if is_ahead:
+                launches.wait_for(made)
+            apply(first, block)
+            applied.append(launches.mark())
+            if not is_ahead and j + 1 < len(blocks):
+                following = make(j + 1)
 
 
 def emit_triangle(launches: LaunchList, tau: Operand, v: Operand, t: Operand) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ...operands import Operand
 from ..launch_list import LaunchList, cached_launch_list
-from .block_reflector import blocks_of, emit_block_reflector, emit_identity, emit_product
+from .block_reflector import BlockReflector, blocks_of, emit_identity, emit_in_turn, emit_product
 
 __all__ = ["emit", "launch_list"]
 
@@ -30,10 +30,10 @@ def emit(launches: LaunchList, tau: Operand, a: Operand) -> None:
     m, n, count = a.rows, a.cols, tau.rows
     if n > count:
         emit_identity(launches, a.block(0, count, m, n - count), count)
-    for first, last in reversed(blocks_of(launches, count)):
-        rows, columns = m - first, last - first
-        with launches.temporary():
-            vectors = a.block(first, first, rows, columns)
-            block = emit_block_reflector(launches, tau.block(first, 0, columns, 1), vectors)
-            emit_identity(launches, a.block(0, first, m, columns), first)
-            emit_product(launches, block, a.block(first, first, rows, n - first), adjoint=False)
+
+    def apply(first: int, block: BlockReflector) -> None:
+        rows, columns = m - first, block.t.rows
+        emit_identity(launches, a.block(0, first, m, columns), first)
+        emit_product(launches, block, a.block(first, first, rows, n - first), adjoint=False)
+
+    emit_in_turn(launches, (tau, a), blocks_of(launches, count)[::-1], apply)

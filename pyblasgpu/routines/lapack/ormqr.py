@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...operands import Operand
 from ...types import Side, Trans
 from ..launch_list import LaunchList, cached_launch_list
-from .block_reflector import blocks_of, emit_block_reflector, emit_conjugate, emit_product
+from .block_reflector import BlockReflector, blocks_of, emit_conjugate, emit_in_turn, emit_product
 
 __all__ = ["emit", "launch_list"]
 
@@ -63,10 +63,9 @@ def _emit(
     target = c.T if from_right else c
     adjoint = is_adjoint != from_right  # of what is applied to the target, whose conjugation is apart
     blocks = blocks_of(launches, tau.rows)
-    for first, last in blocks if adjoint else reversed(blocks):
-        rows, count = a.rows - first, last - first
-        with launches.temporary():
-            vectors = a.block(first, first, rows, count)
-            block = emit_block_reflector(launches, tau.block(first, 0, count, 1), vectors)
-            rest = target.block(first, 0, rows, target.cols)
-            emit_product(launches, block, rest, adjoint, conj=conj != from_right)
+
+    def apply(first: int, block: BlockReflector) -> None:
+        rest = target.block(first, 0, a.rows - first, target.cols)
+        emit_product(launches, block, rest, adjoint, conj=conj != from_right)
+
+    emit_in_turn(launches, (tau, a), blocks if adjoint else blocks[::-1], apply)
