@@ -22,7 +22,7 @@ from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.gemm.int8.config import GemmInt8
 from pyblasgpu.routines import copies, launch_list
 from pyblasgpu.routines.joined_lists import joined
-from pyblasgpu.routines.lapack import block_interchanges, geqrf, getrf, orgqr, ormqr, potrf, potrf_panels
+from pyblasgpu.routines.lapack import block_interchanges, geqrf, getrf, lq, orgqr, ormqr, potrf, potrf_panels
 from pyblasgpu.routines.launch_list import BESIDE, CALL
 from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import DTYPES, Side, Trans, Uplo
@@ -67,12 +67,12 @@ class Problem:
 class Product(Problem):
     """Q of 4 blocks of reflectors, or a product with it; all arrays are as before each run."""
 
-    def __init__(self, routine, *right: np.ndarray, **flags):
-        qr, tau, _, _ = scipys.dgeqrf(uniform("d", 450, 400))
-        self.before = (tau[:, None], qr, *right)
+    def __init__(self, make, *right: np.ndarray, letter: str = "d", by_rows: bool = False, **flags):
+        qr, tau, _, _ = getattr(scipys, f"{letter}geqrf")(uniform(letter, 450, 400))
+        self.before = (tau[:, None], qr.conj().T if by_rows else qr, *right)
         self.arrays = tuple(np.array(each, order="F") for each in self.before)
         launch_list.cache.clear()
-        self.launches = routine.launch_list(*(operand(x, D) for x in self.arrays), **flags)
+        self.launches = make(*(operand(x, DTYPES[letter]) for x in self.arrays), **flags)
 
     def run(self, edit=lambda entries: entries) -> tuple[np.ndarray, ...]:
         launches = copy(self.launches)
@@ -231,8 +231,9 @@ PROBLEMS = [
     lambda: Problem(potrf, definite("d", 500)),
     lambda: Problem(geqrf, uniform("d", 400, 500)),
     lambda: Problem(geqrf, uniform("d", 900, 390)),
-    lambda: Product(orgqr),
-    lambda: Product(ormqr, uniform("d", 450, 20), side=Side.LEFT, trans=Trans.CONJ),
+    lambda: Product(orgqr.launch_list),
+    lambda: Product(lq.rows_launch_list, letter="z", by_rows=True),
+    lambda: Product(ormqr.launch_list, uniform("d", 450, 20), side=Side.LEFT, trans=Trans.CONJ),
 ]
 
 

@@ -118,13 +118,14 @@ def emit_in_turn(
     tau, a = factors
     device, width = current(launches.device), max(last - first for first, last in blocks)
     is_ahead = len(blocks) >= AHEAD and a.batch * SHARE <= device.sm_count and launches.lane is CALL
-    applied: list[int | None] = []
+    applied, begun = list[int | None](), launches.mark()
 
     def make(j: int) -> tuple[BlockReflector, int | None]:
         (first, last), out = blocks[j], memory[j % len(memory)]
         rows, count = a.rows - first, last - first
         with launches.on_side_stream() if is_ahead else nullcontext(), launches.temporary():
-            launches.wait_for(applied[j - 2] if is_ahead and j > 1 else None)
+            if is_ahead:
+                launches.wait_for(applied[j - 2] if j > 1 else None if j else begun)
             vectors = a.block(first, first, rows, count)
             part = out.part(rows, count)
             made = emit_block_reflector(launches, tau.block(first, 0, count, 1), vectors, part)
