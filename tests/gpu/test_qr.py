@@ -176,7 +176,7 @@ def test_in_place_between_fences(letter, order):
 
 
 @pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize(("m", "n"), [(9, 4), (300, 130), (1000, 257)])
+@pytest.mark.parametrize(("m", "n"), [(9, 4), (300, 130), (1000, 257), (1000, 600)])
 @pytest.mark.parametrize("trans", "NC")
 def test_products(letter, m, n, trans):
     a = matrix_of("random", letter, m, n)
