@@ -192,6 +192,8 @@ def trmm_algorithm(
     policy = policy_of(device)
     if batch > 1 and runs(TRMM_SMALL, device):
         is_few = apart and dtype.is_complex and rhs <= policy.fused_trmm_min_rhs
+        # leaves of complex128 are half as large, and so twice as many launches follow
+        is_few = is_few and (dtype.real_size == 4 or batch * order <= LEAF * device.sm_count)
         if is_few or order <= fixed(TRMM_SMALL, dtype.letter, device).ORDER:
             return Algorithm(TRMM_SMALL, COMPUTED)
     if batch > 1:
