@@ -116,9 +116,9 @@ def test_lu_factors(kernels, letter, m, n, order, inner, first, least):
 @pytest.mark.parametrize("letter, least", [("s", 0), ("d", 0)])
 def test_lu_panels_become_wider_where_rows_are_fewer(kernels, letter, least):
     """Blocks of many rows have panels of 16 columns in double precision, later ones of 32."""
-    a = uniform(letter, 8500, 600)
+    a = uniform(letter, 8300, 260)
     expected, pivots, _ = getattr(scipys, f"{letter}getrf")(a)
-    with override("lookahead", 2 * BLOCK), deciding_by(getrf_permuted_min_order=least):
+    with override("lookahead", BLOCK), deciding_by(getrf_permuted_min_order=least):
         problem = Problem(getrf, a)
         piv, _, got = problem.run()
     widths = {
