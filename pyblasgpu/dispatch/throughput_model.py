@@ -37,11 +37,11 @@ __all__ = [
 
 UNCERTAINTY = 0.02  # of an estimate, for each factor of two between an extent and the nearest measured
 SAME = 0.3  # of such a factor, within which a Config's measurement is used as it is
-REACH = 2.0  # such factors, over which a measurement says less of what is usual
-NEAR = 8.0  # such factors, over which a Config's own factor gives way to the usual one
-STRAY = 0.7  # such factors, that half as much of an operand's alignment counts for
+POWER = 3  # of such a factor, by which a measurement says less
+NEAR = 16.0  # such factors, over which what sets a Config apart gives way to what does on average
+STRAY = 0.4  # such factors, that half as much of an operand's alignment counts for
 #: The power of what sets a Config apart that counts in a fused TRMM: products of all of C say only so much.
-SHARE_IN_TRMM = 0.4
+SHARE_IN_TRMM = 0.35
 
 Extents = tuple[int, ...]
 
@@ -106,20 +106,20 @@ class ThroughputModel:
             for sample in known.samples:
                 self._logs[row, column[sample.place]] = np.log(sample.seconds_per_cycle)
                 self._has_sample[row, column[sample.place]] = 1
-        stems = [known.config.STEM for known in tuned]
-        family = np.array([[stem == other for other in stems] for stem in dict.fromkeys(stems)], float)
-        self._of = family.argmax(axis=0)
+        # what is usual at a point, and what sets Configs apart from it, there and on average
+        self._usual = _mean(self._logs, self._has_sample, axis=0)
+        self._apart = self._logs - self._usual
+        self._own = _mean(self._apart, self._has_sample, axis=1)
         # a choice looks up the same extents several times, once for each way to copy operands
         self._last: tuple[Any, Any] = (None, None)
-        self._sums, self._counts = family @ self._logs, family @ self._has_sample  # families by points
 
     def at(
         self, extents: Extents, aligned: Aligned = (ALIGNED, ALIGNED)
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """The seconds per cycle of each Config at `extents`, and by what factor they are uncertain.
 
-        What sets a Config apart from the usual one of its family there is partly due to the extents at which
-        it was measured, so it counts the less the farther the nearest of these are.
+        A Config's seconds are what is usual there times what sets the Config apart. Where it was measured far
+        away alone, the latter is what it is on average.
         """
         known, answer = self._last
         if known != (extents, aligned):
@@ -132,14 +132,23 @@ class ThroughputModel:
         apart = np.abs(self._points - np.array(place))
         strays = apart[:, EXTENTS:].sum(axis=1)  # beyond those that all have
         distances = apart[:, :EXTENTS].sum(axis=1) + strays - strays.min()
-        # what is usual: the mean of a family's Configs, the nearer the weightier
-        weights = np.exp(-distances / REACH)
-        usual = (self._sums @ weights) / (self._counts @ weights)
         nearest = np.where(self._has_sample, distances, np.inf).min(axis=1)
-        shares = self._has_sample * ((nearest[:, None] + SAME) / (distances + SAME)) ** 2  # Shepard (1968)
-        own = np.exp(-nearest / NEAR)
-        logs = (shares * self._logs).sum(axis=1) / shares.sum(axis=1) * own + usual[self._of] * (1 - own)
+        shares = self._has_sample * _weights(distances, nearest[:, None])
+        near = np.exp(-nearest / NEAR)
+        logs = _mean(self._apart, shares, axis=1) * near + self._own * (1 - near)
+        logs += _mean(self._usual, _weights(distances, distances.min()), axis=0)
         return np.exp(logs), 1 + UNCERTAINTY * nearest
+
+
+def _weights(distances: NDArray[Any], nearest: Any) -> NDArray[Any]:
+    """Weights of measurements by their distances (Shepard, 1968), relative to that of the `nearest`."""
+    weights: NDArray[Any] = ((nearest + SAME) / (distances + SAME)) ** POWER
+    return weights
+
+
+def _mean(values: NDArray[Any], weights: NDArray[Any], axis: int) -> NDArray[Any]:
+    means: NDArray[Any] = (weights * values).sum(axis=axis) / weights.sum(axis=axis)
+    return means
 
 
 class Unmeasured(NamedTuple):

@@ -213,10 +213,10 @@ def test_one_operand_is_copied_where_that_is_enough(files):
     ("letter", "n", "layouts"),
     [
         ("s", 4097, set(LAYOUTS)),
-        ("d", 2047, set()),
-        ("d", 4097, {"nn", "tn", "tt"}),
+        ("d", 2047, {"tt"}),
+        ("d", 4097, set(LAYOUTS)),
         ("c", 2047, {"tt"}),
-        ("c", 4097, {"tt"}),
+        ("c", 4097, set(LAYOUTS)),
         ("z", 2049, set(LAYOUTS)),
         ("z", 4097, {"tn", "tt"}),
     ],
