@@ -70,6 +70,15 @@ def test_factors_and_products(kernels, letter, shape, order):
             np.testing.assert_allclose(c, expected, atol=30 * m * np.finfo(a.dtype).eps)
 
 
+@pytest.mark.parametrize("shape", [(3, 3), (2, 5, 3)])
+def test_q_of_no_reflectors(kernels, shape):
+    """The first columns of the identity."""
+    *counts, m, n = shape
+    q = np.full(shape, np.nan)
+    run(orgqr, np.zeros((*counts, 0, 1)), q)
+    np.testing.assert_array_equal(q, np.broadcast_to(np.eye(m, n), shape))
+
+
 @pytest.mark.parametrize("by_rows", [False, True])
 def test_products_of_lazily_conjugated_reflectors(kernels, by_rows):
     qr, tau = factored(matrix_of("random", "z", 140, 9), "F")

@@ -115,6 +115,8 @@ def emit_in_turn(
     apply : callable
         ``apply(first, block)`` emits the product. It writes no vectors of the blocks after it.
     """
+    if not blocks:
+        return
     tau, a = factors
     device, width = current(launches.device), max(last - first for first, last in blocks)
     is_ahead = len(blocks) >= AHEAD and a.batch * SHARE <= device.sm_count and launches.lane is CALL
