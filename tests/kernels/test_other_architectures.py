@@ -16,8 +16,8 @@ from pyblasgpu.gpu.device import Device, known
 pytestmark = chosen_kernels.NEEDS_COMPILER
 
 MOST_SPILLED = 44  # bytes, of ten registers and one more
-#: Where more are spilled: bytes, of addresses in the tile on the diagonal, and of columns of small QR factors,
-#: for which NVVM takes half as many registers again below compute capability 9.0.
+#: Where more are spilled: bytes, of addresses in the tile on the diagonal, and of columns of small QR
+#: factors, for which NVVM takes half as many registers again below compute capability 9.0.
 SPILLED = {
     ("sm_120", "symv", "s"): 184,
     ("sm_120", "geqrf_tall", "c"): 64,
