@@ -109,7 +109,7 @@ def test_a_decorator_holds_in_calls_alone(setting):
         """Return the function's value."""
         return value(), plus
 
-    assert value() == before and value_in_it.__doc__ == "Of the function."
+    assert value() == before and value_in_it.__doc__ == "Return the function's value."
     assert [value_in_it(plus=each) for each in (1, 2)] == [(after, 1), (after, 2)]
     assert value() == before
 
