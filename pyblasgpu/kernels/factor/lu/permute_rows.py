@@ -108,7 +108,7 @@ def _mover(config: PermuteRows):
     shared memory; ``know(0, rows, order, at, reals, shift)``: the rows that move to theirs;
     ``write(0, rows, column, shared, at, reals, shift)``: what moves there.
     """
-    DIM, load, load_row = config.DIM, ptx.load_global(1, False), ptx.load_global(1, True)
+    DIM, load = config.DIM, ptx.load_global(1, False)
     store, int32 = ptx.store_global, ptx.types.int32
 
     @device_function
@@ -122,7 +122,7 @@ def _mover(config: PermuteRows):
 
     @device_function
     def know(u, rows, order, at, reals, shift):
-        load_row(rows, u, order, (at + u * DIM) >> shift, at + u * DIM < reals)
+        load(rows, u, order, (at + u * DIM) >> shift, at + u * DIM < reals)
 
     @device_function
     def write(u, rows, column, shared, at, reals, shift):
