@@ -194,7 +194,7 @@ DEFECTS = [
     ("factor.qr.larft_leaf", "+= t[u + 1] * re - t[u] * im", "+= t[u + 1] * re + t[u] * im", triangle(letter="z")),
     ("factor.qr.larft_leaf", "re - f_im * acc[q * 2 + 1]", "re + f_im * acc[q * 2 + 1]", triangle(letter="z")),
     ("factor.qr.larft_leaf", "select(r < i, -re,", "select(r < i, re,", triangle()),
-    ("factor.qr.register_columns", "v[k * 2] * im - v[k * 2 + 1] * re", "v[k * 2] * im + v[k * 2 + 1] * re", panel(letter="z")),
+    ("factor.qr.reflector", "v[k * 2] * im - v[k * 2 + 1] * re", "v[k * 2] * im + v[k * 2 + 1] * re", panel(letter="z")),
     ("factor.qr.register_columns", "upper, upper_im = x[of] * scale,", "upper, upper_im = x[of],", LARGE),
     ("factor.qr.geqrf_panel", "h[BETA] if part == 0 else real(0)", "h[BETA]", panel(letter="z")),
     ("factor.qr.geqrf_panel", "h[FACTOR] * w[3] + h[FACTOR + 1] * w[2]", "h[FACTOR] * w[3] - h[FACTOR + 1] * w[2]", panel(letter="z")),

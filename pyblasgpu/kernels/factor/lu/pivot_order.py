@@ -54,7 +54,7 @@ class PivotOrder(BlockConfig):
         return -(-rows // self.DIM)
 
     def chunk(self, count: int, every: int) -> int:
-        """Pivots that a block has in shared memory, where every so many of `count` end an order."""
+        """Pivots that a block has in shared memory, where an order ends after `every` of `count` pivots."""
         return self.DIM if every >= count else gcd(self.DIM, every)
 
 

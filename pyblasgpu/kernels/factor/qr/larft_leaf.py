@@ -56,11 +56,6 @@ class LarftLeaf(TriangleInShared):
         )
 
     @property
-    def GROUPS(self) -> int:
-        """Threads of a row."""
-        return self.DIM // self.ORDER
-
-    @property
     def LEAF(self) -> int:
         """Rows of a small triangle."""
         return self.ORDER // (4 if self.ORDER % 32 == 0 else 2 if self.ORDER % 16 == 0 else 1)

@@ -66,11 +66,6 @@ class OrhrLeaf(TriangleInShared):
         )
 
     @property
-    def GROUPS(self) -> int:
-        """Threads of a row."""
-        return self.DIM // self.ORDER
-
-    @property
     def shared_elements(self) -> int:
         """The square; rows of R2, signs; sums of warps."""
         return self.ORDER * (self.ld + PIVOTS + 1) + WARP

@@ -17,6 +17,7 @@ __all__ = [
     "FACTOR",
     "TAU",
     "multiplier",
+    "product_adder",
     "projector",
     "reflector",
     "scaler",
@@ -30,6 +31,21 @@ BETA, TAU, FACTOR = 0, 1, 3
 NEGLIGIBLE = {4: 2.0**-100, 8: 2.0**-960}
 #: The largest exponent of a scale, whose reciprocal is normal too; by bytes of a real.
 MOST = {4: 126, 8: 1022}
+
+
+def product_adder(facts: Dtype) -> Callable:
+    """``add(sums, c, v, k, re, im)``: to ``sums[c]`` the conjugate of ``v[k]`` times (re, im)."""
+    COMPLEX = facts.is_complex
+
+    @device_function
+    def add(sums, c, v, k, re, im):
+        if COMPLEX:
+            sums[c * 2] += v[k * 2] * re + v[k * 2 + 1] * im
+            sums[c * 2 + 1] += v[k * 2] * im - v[k * 2 + 1] * re
+        else:
+            sums[c] += v[k] * re
+
+    return add
 
 
 def reflector(facts: Dtype) -> Callable:

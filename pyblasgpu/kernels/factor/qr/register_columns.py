@@ -11,7 +11,7 @@ from typing import Any
 
 from ....gpu.backend import device_function, ptx, unrolled
 from ...common.kernel_config import WARP
-from .reflector import scaler, size_of
+from .reflector import product_adder, scaler, size_of
 
 __all__ = ["column_scaler", "column_sizer", "dotter", "loader", "storer", "updater"]
 
@@ -119,25 +119,17 @@ def dotter(config: Any) -> Callable:
     one only if `is_below`, whatever x is.
     """
     facts, ROWS = config.dtype_facts, config.ROWS
-    REALS, COMPLEX, real, select = (
+    REALS, real, select, add = (
         facts.reals_per_element,
-        facts.is_complex,
         ptx.REALS[facts.real],
         ptx.select,
+        product_adder(facts),
     )
-
-    @device_function
-    def add(sums, v, k, re, im, c):
-        if COMPLEX:
-            sums[c * 2] += v[k * 2] * re + v[k * 2 + 1] * im
-            sums[c * 2 + 1] += v[k * 2] * im - v[k * 2 + 1] * re
-        else:
-            sums[c] += v[k] * re
 
     @device_function
     def element(k, sums, x, v, c):
         at = (c * ROWS + k) * REALS
-        add(sums, v, k, x[at], x[at + REALS - 1], c)
+        add(sums, c, v, k, x[at], x[at + REALS - 1])
 
     elements = unrolled(ROWS - 1, element)
 
@@ -146,7 +138,7 @@ def dotter(config: Any) -> Callable:
         at = c * ROWS * REALS
         for part in range(REALS):
             sums[c * REALS + part] = real(0)
-        add(sums, v, 0, select(is_below, x[at], real(0)), select(is_below, x[at + REALS - 1], real(0)), c)
+        add(sums, c, v, 0, select(is_below, x[at], real(0)), select(is_below, x[at + REALS - 1], real(0)))
         elements(1, sums, x, v, c)
 
     columns = unrolled(config.OWN, column)

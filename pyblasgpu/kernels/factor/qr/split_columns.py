@@ -14,7 +14,7 @@ from typing import Any
 from ....gpu.backend import device_function, in_order, ptx, unrolled
 from ...common.coalesced_index import coalesced_index
 from ..lane_sums import adder, larger, over_lanes
-from .reflector import scaler, size_of
+from .reflector import product_adder, scaler, size_of
 
 __all__ = [
     "column_scaler",
@@ -147,15 +147,7 @@ def dotter(config: Any, slot: int) -> Callable:
     Above row j v is zero, and the column may be no number.
     """
     facts, REALS, OWN = config.dtype_facts, config.dtype_facts.reals_per_element, config.OWN
-    COMPLEX, real, row, select = facts.is_complex, ptx.REALS[facts.real], row_of(config), ptx.select
-
-    @device_function
-    def add_product(w, c, v, k, re, im):
-        if COMPLEX:
-            w[c * 2] += v[k * 2] * re + v[k * 2 + 1] * im
-            w[c * 2 + 1] += v[k * 2] * im - v[k * 2 + 1] * re
-        else:
-            w[c] += v[k] * re
+    add_product, real, row, select = product_adder(facts), ptx.REALS[facts.real], row_of(config), ptx.select
 
     @device_function
     def near(k, c, x, v, w, j, part):

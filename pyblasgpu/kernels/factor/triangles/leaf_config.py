@@ -43,6 +43,11 @@ class TriangleInShared(KernelConfig):
         return self.DIM
 
     @property
+    def GROUPS(self) -> int:
+        """Threads of a row."""
+        return self.DIM // self.ORDER
+
+    @property
     def vector(self) -> int:
         """Elements of a vector from shared memory."""
         return VECTOR // self.dtype_facts.itemsize
