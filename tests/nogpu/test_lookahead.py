@@ -127,7 +127,7 @@ def test_lu_panels_become_wider_where_rows_are_fewer(kernels, letter, least):
     assert widths == ({32} if letter == "s" else {16, 32})
     if letter == "d":
         np.testing.assert_array_equal(piv.view(np.int32)[:, 0], pivots)
-    np.testing.assert_allclose(got, expected, atol=1e-2 if letter == "s" else 1e-9)
+    np.testing.assert_allclose(got, expected, atol=5e-4 if letter == "s" else 1e-12)
 
 
 @pytest.mark.parametrize("letter", "sz")
