@@ -1,4 +1,4 @@
-"""Batches beside torch.linalg's: factors, solutions, inverses, products by triangles, rank-k updates.
+"""Batches compared with torch.linalg's: factors, solutions, inverses, products by triangles, rank-k updates.
 
 ``python -m benchmarks.batched --out DIR [--letters sd] [--sizes 4 8 ...] [--routines potrf ...]`` prints
 microseconds of a call, medians of CUDA events, all ways in turn, the L2 cache emptied before each. Both sides

@@ -130,8 +130,9 @@ def split_times(
 
 
 def slice_counts(blocks: int, at_once: int) -> list[int]:
-    """Return the numbers of slices that are considered: `COUNTS`, and those of which so many as are computed
-    `at_once` leave the fewest multiprocessors idle.
+    """Return the numbers of slices that are considered: `COUNTS`, and those that fill whole waves.
+
+    A wave is what the device computes `at_once`.
     """
     full = (waves * at_once // blocks for waves in range(1, MOST_WAVES + 1))
     return sorted({*COUNTS, *(splits for splits in full if splits > 1)})

@@ -8,7 +8,7 @@ read-only path, which stands for textures. The space is that of Algorithms 2 and
 paper's card (``--space fermi``) or on any other, under the guidelines of Table 1. It writes Table 2 (the
 winners, beside the vendor and the peak), Figure 5 (variants of each type), the spread between slowest and
 fastest, Figure 6 (the winners over n), and section 8: the best kernel of each tile, as a small one gives more
-parallelism, and at k = 64 and 32 the winner beside the best of these. ``--tiles`` times section 8 alone, of
+parallelism, and at k = 64 and 32 the winner and the best of these. ``--tiles`` times section 8 alone, of
 kernels that load by the read-only path, as all winners do.
 """
 

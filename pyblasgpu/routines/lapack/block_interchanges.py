@@ -64,15 +64,15 @@ class BlockInterchanges:
         left, right = columns
         if left >= right:
             return
-        beside = self._a.block(first, left, self._a.rows - first, right - left)
-        pivots, column_bytes = last - first, beside.rows * beside.dtype.itemsize
+        others = self._a.block(first, left, self._a.rows - first, right - left)
+        pivots, column_bytes = last - first, others.rows * others.dtype.itemsize
         if self._permutes and column_bytes <= min(COLUMN_BYTES * pivots, self._config.shared_bytes):
-            self._permute(self._order_of(first, last), beside)
+            self._permute(self._order_of(first, last), others)
         else:
-            self._by_moves(first, beside, pivots)
+            self._by_moves(first, others, pivots)
 
     def on_the_left(self, first: int, last: int) -> None:
-        """Emit those of the columns before a block, but what is postponed."""
+        """Emit the interchanges of columns before a block, but for those that are postponed."""
         left = min(first, self._postponed_from)
         if left:
             self._by_moves(first, self._a.block(first, 0, self._a.rows - first, left), last - first)
@@ -86,9 +86,9 @@ class BlockInterchanges:
             orders = self._emit_orders(begin, begin + count, block)
             self._permute(orders, a.block(begin, begin, a.rows - begin, columns), block)
 
-    def _by_moves(self, first: int, beside: Operand, pivots: int) -> None:
+    def _by_moves(self, first: int, others: Operand, pivots: int) -> None:
         moves, group = self._moves_of(first, pivots)
-        laswp.interchange(self._launches, moves, beside, group, pivots)
+        laswp.interchange(self._launches, moves, others, group, pivots)
 
     def _moves_of(self, first: int, pivots: int) -> tuple[Operand, int]:
         """Return the moves of some pivots and the pivots of a group; large groups are emitted once."""

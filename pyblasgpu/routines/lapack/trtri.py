@@ -66,11 +66,11 @@ def emit_lower(launches: LaunchList, info: Operand, a: Operand, diag: Diag) -> N
     """Emit the inverse of a lower triangle."""
     n = a.rows
     config = leaf_config(launches, trtri_leaf.STEM, n).specialize(n)
-    stop, tells = config.ORDER, int(n <= config.ORDER)
-    if not tells:
+    stop, reports = config.ORDER, int(n <= config.ORDER)
+    if not reports:
         emit_zero_diagonal(launches, info, a, diag)
 
-    _emit_leaf(launches, config, info, a, a, (int(diag is Diag.UNIT), tells, 0))
+    _emit_leaf(launches, config, info, a, a, (int(diag is Diag.UNIT), reports, 0))
     for height, first, rows, count in off_diagonal_blocks(n, stop, a.batch):
         _emit_merge(launches, a, (height, first, rows, count), diag)
 
