@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -166,21 +166,19 @@ class Experiment:
         layout: str,
         configs: Iterable[Any],
         problems: Sequence[Extents],
-        group: Callable[[Any], Hashable] = lambda config: None,
     ) -> Iterator[Measured]:
         """Compile the Configs and time what comes out at once, what was timed before first.
 
-        What is far behind the best of its `group` is timed once or twice, not five times.
+        What is far behind the best is timed once or twice, not five times.
         """
-        best: dict[tuple[Hashable, Extents], float] = {}
+        best: dict[Extents, float] = {}
 
         def timed(config: Any) -> Measured:
-            of = group(config)
-            seconds = [best.get((of, extents), math.inf) for extents in problems]
+            seconds = [best.get(extents, math.inf) for extents in problems]
             measured = self.timed(stem, layout, config, problems, best=seconds)
             for extents, rate in measured.rates.items():
                 seconds_now = _seconds("gemm", config.dtype, extents, rate)
-                best[of, extents] = min(seconds_now, best.get((of, extents), math.inf))
+                best[extents] = min(seconds_now, best.get(extents, math.inf))
             return measured
 
         waiting = dict.fromkeys(configs)

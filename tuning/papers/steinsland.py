@@ -166,7 +166,7 @@ def experiment(
     found = {scheme: candidates(scheme, letter, layout, run.device) for scheme in SCHEMES}
     configs = interleaved(each[:most] for each in found.values())
     timed: dict[str, list[Measured]] = {scheme: [] for scheme in SCHEMES}
-    for each in run.times(STEM, layout, configs, problems, group=scheme_of):
+    for each in run.times(STEM, layout, configs, problems):
         timed[scheme_of(each.config)].append(each)
     return {
         "dtype": letter,
@@ -252,15 +252,16 @@ def _pairs(options: argparse.Namespace) -> list[tuple[str, str]]:
 
 
 def _kernels(options: argparse.Namespace, device: Device) -> Iterable[Kernel]:
-    lists = (
-        candidates(scheme, *pair, device)[: options.most] for pair in _pairs(options) for scheme in SCHEMES
-    )
-    return ((STEM, config) for config in interleaved(lists))
+    """Kernels of one type and layout after the other, of each the schemes in turn, as they are timed."""
+    for pair in _pairs(options):
+        lists = (candidates(scheme, *pair, device)[: options.most] for scheme in SCHEMES)
+        yield from ((STEM, config) for config in interleaved(lists))
 
 
 def _collect(run: Experiment, options: argparse.Namespace) -> dict[str, Any]:
-    pairs = run.in_turn(_pairs(options))
-    return {"results": [experiment(run, *pair, options.sizes, options.most) for pair in pairs]}
+    pairs = _pairs(options)
+    in_turn = run.in_turn(pairs, [DTYPES[letter].itemsize for letter, _ in pairs])
+    return {"results": [experiment(run, *pair, options.sizes, options.most) for pair in in_turn]}
 
 
 def _tables(made: dict[str, Any], options: argparse.Namespace) -> list[Table]:
