@@ -21,7 +21,7 @@ from paper_sentences_atlas import (
 
 from pyblasgpu.gpu.device import known
 from tuning.papers import recorded
-from tuning.papers.matsumoto import kernels
+from tuning.papers.matsumoto import FINALISTS, FIRST, LARGEST, STEP, kernels, packed
 
 # --------------------------------------------------------------------------------------------------- KBLAS
 
@@ -176,6 +176,8 @@ def kblas_recorded() -> Iterator[str]:
 
 # ------------------------------------------------------------------------- Kurzak, Matsumoto, Steinsland
 
+COMPILED = 2.5  # seconds of a core for a kernel, the mean of 45 of these
+
 
 def kurzak() -> Iterator[str]:
     rows = {row["dtype"]: row for row in study("kurzak")["results"] if "figure" not in row}
@@ -254,6 +256,14 @@ def matsumoto() -> Iterator[str]:
     yield f"one of 32 × 32 on that card, which makes {best['tflops']:.2f} (TN)"
 
 
+def matsumoto_whole() -> Iterator[str]:
+    space, others = ([len(of(x, known("h200"))) for x in "sd"] for of in (kernels, packed))
+    second = (2 * FINALISTS + sum(others)) * (LARGEST // STEP)
+    timings = len(FIRST.split(",")) * sum(space) + second
+    yield f"makes {timings:,} timings, {second} of them in the second step"
+    yield f"take {sum(space) * COMPILED / 3600:.1f} hours to compile on one core, at {COMPILED} s each"
+
+
 def matsumoto_copies() -> Iterator[str]:
     s, d = ({row["dtype"]: row["curves"] for row in study("matsumoto")["results"]}[x] for x in "sd")
 
@@ -297,7 +307,7 @@ PAGES: dict[str, tuple[Callable[[], Iterator[str]], ...]] = {
     ),
     "kurzak": (kurzak, kurzak_section_8),
     "steinsland": (steinsland,),
-    "matsumoto": (matsumoto, matsumoto_copies, processors),
+    "matsumoto": (matsumoto, matsumoto_whole, matsumoto_copies, processors),
     "atlas": (atlas, atlas_recorded, li, li_products, li_lu, host_share, cache_edge, raster_traffic),
 }
 #: Figures of the papers themselves, as the pages quote them.
