@@ -129,7 +129,8 @@ def add(folder: Path) -> None:
             path = RESULTS / made["device"].lower().replace(" ", "_") / f"{made['paper']}.json"
             made = joined(json.loads(path.read_text()), made) if path.exists() else made
         elif file.stem == "cpu":
-            path = RESULTS / f"{made['processor'].lower().replace(' ', '_')}_{made['cores']}" / file.name
+            name = f"{slug(made['processor'])}-{made['cores']}".replace("-", "_")
+            path = RESULTS / name / file.name
         elif file.stem in BENCHMARKS:
             name = f"{made['date'][:10]}-{made['commit'][:7]}-{file.stem.replace('_', '-')}.json"
             path = paper_tables.BENCHMARKS / slug(made["device"]) / name
