@@ -420,12 +420,25 @@ def _steps(ld: int, by_rows: bool) -> tuple[int, int]:
     return (ld, 1) if by_rows else (1, ld)
 
 
+class Graph:
+    """Launches that are enqueued at each launch of the graph, and not when it is made."""
+
+    def __init__(self, enqueue, device):
+        self._enqueue = enqueue
+
+    def launch(self, stream):
+        self._enqueue(stream)
+        return True
+
+
 def install(monkeypatch) -> Kernels:
     """Put the stand-ins where the routines look; the device is described as an H200."""
     kernels = Kernels()
     without_contexts(monkeypatch)
     monkeypatch.setattr(compile_ahead, "ensure_compiled", lambda sources, ordinal: None)
     monkeypatch.setattr(launch, "kernel", kernels)
+    monkeypatch.setattr(launch, "Graph", Graph)
+    monkeypatch.setattr(launch, "is_captured", lambda stream: False)
     monkeypatch.setattr(lanes, "side_stream", lambda device, stream: None)
     monkeypatch.setattr(workspace, "take", kernels.take)
     monkeypatch.setattr(workspace, "give", kernels.give)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from ..database.policy import Policy
 from ..dispatch import choose
 from ..dispatch.tuned_files import policy_of, recorded
-from ..gpu import context, events, lanes, launch, workspace
+from ..gpu import context, events, kept_graphs, lanes, launch, workspace
 from ..gpu.build.compile import KernelSource
 from ..gpu.device import current
 from ..kernels import compile_ahead
@@ -298,6 +298,7 @@ class LaunchList:
         if last is not None and alpha is last.alpha and beta is last.beta:
             return last.enqueue
         enqueue = self._replayer(self._numbers(alpha, beta))
+        enqueue = kept_graphs.kept(enqueue, self.device, len(self.entries))
         if self.uses_workspace:
             enqueue = self._with_workspace(enqueue)
         enqueue = self._on_device(enqueue)

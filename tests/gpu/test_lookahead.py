@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from matrices import uniform
 
 from pyblasgpu import lapack
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.gpu import lanes
+from pyblasgpu.gpu import kept_graphs, lanes
 from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import DTYPES
 
@@ -42,6 +43,8 @@ def factor(routine: str, letter: str, a: Any) -> list[Any]:
 def on_one_stream(monkeypatch, routine: str, letter: str, a: Any) -> list[Any]:
     with monkeypatch.context() as patch:
         patch.setattr(lanes, "side_stream", lambda device, stream: None)
+        patch.setattr(kept_graphs, "graphs", OrderedDict())
+        patch.setattr(kept_graphs, "MOST", 0)
         return factor(routine, letter, a)
 
 

@@ -168,6 +168,41 @@ def test_one_graph_compiles(mode: str) -> None:
         torch.testing.assert_close(*grads)
 
 
+@pytest.mark.parametrize("how", ["reduce-overhead", "captured"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("name", ["cholesky_ex", "lu_factor_ex", "inv_quad_logdet"])
+def test_what_looks_ahead_is_captured(name: str, dtype: Any, how: str) -> None:
+    """Factors of two streams, in a graph of PyTorch's, are those of calls; of other matrices, too."""
+    n = 4096
+
+    def drawn() -> Any:
+        x = torch.randn(n, n, dtype=dtype, device="cuda")
+        return x if name == "lu_factor_ex" else x @ x.mT / n + torch.eye(n, dtype=dtype, device="cuda")
+
+    def results(a: Any, y: Any) -> Any:
+        if name == "inv_quad_logdet":  # the function waits
+            found = torch.ops.pyblasgpu.inv_quad_logdet(a, y)[:2]
+        else:
+            found = getattr(ours, name)(a)[:1]
+        return tuple(each * 1 for each in found)
+
+    a, y = drawn(), torch.randn(n, 2, dtype=dtype, device="cuda")
+    results(a, y)
+    if how == "captured":
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            made = results(a, y)
+    compiled = torch.compile(results, fullgraph=True, mode="reduce-overhead")
+    for _ in range(4):
+        a.copy_(drawn())
+        if how == "captured":
+            graph.replay()
+        found = made if how == "captured" else tuple(each.clone() for each in compiled(a, y))
+        for one, other in zip(found, results(a, y), strict=True):
+            assert bool(one.isfinite().all())
+            torch.testing.assert_close(one, other, rtol=0, atol=0)
+
+
 @pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
 def test_functions_of_the_package_are_operators_of_a_compiled_graph(mode: str) -> None:
     def step(x: Any, t: Any) -> Any:
