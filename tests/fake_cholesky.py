@@ -37,13 +37,14 @@ def potrf_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
 
 
 def potrf_panel(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
-    """The factor of a triangle, and the rows below it."""
-    n, below, before, *steps = numbers
-    config = fake.source.config
-    assert grid == (config.grid(below), 1, 1) and n <= config.ORDER and below
-    info = words(pointers[0], 1, 1, 1, 0)
-    a = fake.view(pointers[1], n + below, n, *steps, 1, 0)[0]
-    _factor(a, n, info[0], before)
+    """The factor of each triangle, and the rows below it."""
+    n, below, before, *steps, i_step, a_step = numbers
+    config, count = fake.source.config, grid[2]
+    assert grid[:2] == (config.grid(below), 1) and n <= config.ORDER and below
+    info = words(pointers[0], 1, 1, count, i_step)
+    a = fake.view(pointers[1], n + below, n, *steps, count, a_step)
+    for z in range(count):
+        _factor(a[z], n, info[z], before)
 
 
 def _factor(a: np.ndarray, n: int, info: np.ndarray, before: int) -> None:

@@ -430,7 +430,7 @@ def test_the_recursion_does_not_look_ahead(kernels, algorithm):
 def test_blocks_of_more_rows_than_panels_have(kernels, monkeypatch):
     """They are factored by themselves, and the rows below solved."""
     a = definite("d", 600)
-    monkeypatch.setattr(potrf_panels, "applies", lambda launches, rows: rows <= 300)
+    monkeypatch.setattr(potrf_panels, "applies", lambda launches, rows, batch=1: rows <= 300)
     with override("lookahead", BLOCK):
         problem = Problem(potrf, a)
         expected = problem.run()

@@ -118,6 +118,8 @@ DEFECTS = [
     # rows below, and who waits for whom
     ("factor.cholesky.potrf_panel", "if not is_last:\n            set_flag(flags, t)", "if not is_last and t > 99:\n            set_flag(flags, t)", panel()),
     ("factor.cholesky.potrf_panel", "            wait(flags, t)\n", "", panel()),
+    ("factor.cholesky.potrf_panel", "batch * stride_info)", "0)", panel(test=test_potrf_panel.stack)),
+    ("factor.cholesky.potrf_panel", "batch * cuda.gridDim.x)", "0)", panel(test=test_potrf_panel.stack)),
     ("factor.cholesky.potrf_panel", "store_relaxed(flags, other, int32(0))", "pass", panel()),
     ("factor.cholesky.potrf_panel", "cuda.gridDim.x - 1, THREADS", "cuda.gridDim.x - 2, THREADS", panel()),
     ("factor.cholesky.potrf_panel", "(n + first_row) * a_rs", "first_row * a_rs", panel()),

@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 import special_pivots
+from covering import pairs
 
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.gpu.simulator import intrinsics as simulator
@@ -27,12 +28,34 @@ def panel(letter: str, kernels=potrf_panel) -> PotrfPanel:
 
 
 def launch(a, info, m: int, before: int, kernels) -> np.ndarray:
-    """Factor the leading block in place and solve m rows below it; the flags after it."""
-    n = a.shape[1]
+    """Factor the leading block of each matrix in place and solve m rows below it; the flags after it."""
+    n, count, (*batch_stride, row, col) = a.shape[-1], len(info), strides(a)
     config = panel({"f": "s", "d": "d", "F": "c", "D": "z"}[a.dtype.char], kernels)
-    flags = np.zeros(config.grid(m), a.real.dtype)
-    run(kernels.source(config), config.grid(m), (info, a, flags), (n, m, before, *strides(a)), ())
+    flags, integers = np.zeros(count * config.grid(m), a.real.dtype), (n, m, before, row, col, 1)
+    step = batch_stride[0] if batch_stride else 0
+    run(kernels.source(config), config.grid(m), (info, a, flags), (*integers, step), (), batch=count)
     return flags
+
+
+def stack(letter="d", n=16, m=21, count=3, order="F", kernels=potrf_panel) -> None:
+    """Matrices of a stack have factors of their own, one of them a bad pivot."""
+    rng, dtype = np.random.default_rng(n), DTYPES[letter]
+    lower = factors(rng, count, n, dtype)
+    whole = np.concatenate([hermitian(lower), rng.uniform(-1, 1, (count, m, n)).astype(dtype.name)], axis=1)
+    whole[1, 5, 5] = -1
+    a, unharmed = fenced(whole, order)
+    info = unknown(count)
+    assert not launch(a, info, m, 0, kernels).any() and unharmed()
+    assert info.tolist() == [0, 6, *[0] * (count - 2)]
+    bound = 400 * dtype.unit_roundoff
+    for each, factor, before in zip(a[::2], lower[::2], whole[::2], strict=True):
+        assert abs(np.tril(each[:n]) - factor).max() < bound
+        assert abs(each[n:] @ factor.conj().T - before[n:]).max() < bound
+
+
+@pytest.mark.parametrize("letter, order", pairs(DTYPES, "CF"))
+def test_a_stack(letter, order):
+    stack(letter, order=order)
 
 
 def check(letter="d", n=16, m=21, order="F", kernels=potrf_panel, seeds=3) -> None:

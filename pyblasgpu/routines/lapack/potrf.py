@@ -1,10 +1,10 @@
 """The Cholesky factor of a Hermitian positive definite A in place: L L^H = A, or U^H U = A.
 
 A is normalised once: the upper triangle of A is the lower one of its transpose, and so are the factors. One
-matrix may go by panels (`potrf_panels`). A large one goes by blocks of columns: the next block is factored
-while the columns right of it are updated (`lookahead`). On tensor cores a block of double precision takes all
-before it at once (`potrf_residues`). The recursion splits off as many rows as a power of two, at most
-`PANEL`, of a stack at most as many as one launch of TRSM solves by, and ends in leaves of one launch:
+matrix, or few, may go by panels (`potrf_panels`). A large one goes by blocks of columns: the next block is
+factored while the columns right of it are updated (`lookahead`). On tensor cores a block of double precision
+takes all before it at once (`potrf_residues`). The recursion splits off as many rows as a power of two, at
+most `PANEL`, of a stack at most as many as one launch of TRSM solves by, and ends in leaves of one launch:
 
     [A11    ]      factor A11 = L11 L11^H
     [A21 A22]      A21 := A21 L11^-H (TRSM), A22 -= A21 A21^H (a triangle by GEMM), factor A22
@@ -38,7 +38,7 @@ __all__ = ["PANEL", "PANELS", "RECURSION", "emit", "emit_lower", "launch_list"]
 
 PANELS, RECURSION = "panels", "recursion"
 MOST_COPIED = 2 << 30  # bytes of a matrix that is factored by columns in the workspace
-#: The algorithm of one matrix; a batch goes by the recursion.
+#: The algorithm of one matrix and of few; a larger batch goes by the recursion.
 ALGORITHM = PANELS
 #: Rows of the largest block that the recursion splits off.
 PANEL = 1 << 30
@@ -129,8 +129,9 @@ def emit_lower(launches: LaunchList, info: Operand, a: Operand, before: int = 0)
     if n <= config.ORDER:
         emit_potrf_leaf(launches, config.specialize(n), info, a, before)
         return
-    by_panels = (get_override("potrf_algorithm") or ALGORITHM) == PANELS and a.batch == 1
-    if by_panels and a.dtype.real_size == 8 and method_of(None) == TENSOR:
+    by_panels = (get_override("potrf_algorithm") or ALGORITHM) == PANELS
+    is_one = by_panels and a.batch == 1
+    if is_one and a.dtype.real_size == 8 and method_of(None) == TENSOR:
         from . import potrf_residues  # with kernels that others do without
 
         kept = potrf_residues.plan(launches, a)
@@ -139,13 +140,13 @@ def emit_lower(launches: LaunchList, info: Operand, a: Operand, before: int = 0)
             with launches.chain():
                 potrf_residues.emit_columns(launches, a, kept, factor)
             return
-    looks_ahead = by_panels and launches.lane == CALL
+    looks_ahead = is_one and launches.lane == CALL
     block = lookahead_width("potrf", a.dtype, n, launches.policy, a.batch) if looks_ahead else 0
     if 0 < block < n:
         with launches.chain():
             _emit_blocks(launches, info, a, before, block)
         return
-    if by_panels and potrf_panels.applies(launches, n):
+    if by_panels and potrf_panels.applies(launches, n, a.batch):
         with launches.chain():
             potrf_panels.emit_columns(launches, info, a, before)
         return

@@ -1,4 +1,4 @@
-"""The Cholesky factor of one matrix by panels of columns, with all rows below: no TRSM.
+"""The Cholesky factor of a matrix, or of each of few, by panels of columns, with all rows below: no TRSM.
 
 The columns are halved until a panel is left. It is factored and the rows below it are solved by one launch
 (`kernels.factor.cholesky.potrf_panel`). Then what is right of it is updated, a triangle and the rows below:
@@ -7,7 +7,8 @@ The columns are halved until a panel is left. It is factored and the rows below 
     [A21 A22]      [A22; A32] -= [L21; L31] L21^H (GEMM; of A22 the triangle)
     [A31 A32]      factor [A22; A32]
 
-It is for matrices whose rows fill the device once: of more, blocks would factor the panel again and again.
+It is for matrices whose rows fill the device once: of more rows, or matrices, blocks would factor the panel
+again and again.
 """
 
 from __future__ import annotations
@@ -20,14 +21,15 @@ from ..launch_list import LaunchList
 from ..level3.gemm import emit_gemm
 from ..level3.triangular import split
 from .factor_steps import emit_potrf_leaf, leaf_config
+from .laswp import words
 
 __all__ = ["applies", "emit_columns", "emit_update"]
 
 
-def applies(launches: LaunchList, rows: int) -> bool:
-    """Whether the rows of a panel have a block each at the same time."""
+def applies(launches: LaunchList, rows: int, batch: int = 1) -> bool:
+    """Whether the rows of a panel, of each of a batch, have a block each at the same time."""
     config = leaf_config(launches, potrf_panel.STEM, rows)
-    return config.grid(rows) <= current(launches.device).sm_count
+    return batch * config.grid(rows) <= current(launches.device).sm_count
 
 
 def emit_columns(launches: LaunchList, info: Operand, a: Operand, before: int) -> None:
@@ -65,6 +67,6 @@ def _emit_panel(
         leaf = leaf_config(launches, potrf_leaf.STEM, n)
         emit_potrf_leaf(launches, leaf.specialize(n), info, a, before)
         return
-    integers = n, below, before, a.row_stride, a.col_stride
+    integers = n, below, before, a.row_stride, a.col_stride, words(info)[1], a.batch_stride
     operands = info, a, launches.flags()
     launches.emit(potrf_panel.source(config), config.grid(below), operands, lambda *_: integers, ())

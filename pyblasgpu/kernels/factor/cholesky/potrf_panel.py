@@ -29,7 +29,7 @@ PARAMETERS = parameters(
     "int32 pointer: info",
     "pointer: a, flags",
     "int32: n, m, before",
-    "int64: a_rs, a_cs",
+    "int64: a_rs, a_cs, stride_info, stride_a",
 )
 
 
@@ -122,12 +122,14 @@ def source(config: PotrfPanel) -> KernelSource:
     Kernel parameters
     -----------------
     info: int32 pointer, info
-    a, flags: pointer, A, and the flags, one a block
+    a, flags: pointer, A, and the flags, one a block of any matrix
     n, m: int32, order, rows below
     before: int32, the rows of the whole matrix before A
     a_rs, a_cs: int64, row and column stride of A (elements)
+    stride_info: int64, batch stride of info (words)
+    stride_a: int64, batch stride (elements)
 
-    Grid: x ``config.grid(m)``.
+    Grid: x ``config.grid(m)``, z the batch.
 
     Notes
     -----
@@ -173,9 +175,11 @@ def _build(config: PotrfPanel):
     factor, update = panel_factor(config), trailing_update(config)
     set_flag, wait = _flags(config)
 
-    def potrf_panel(info, a, flags, n, m, before, a_rs, a_cs):
-        # (1) the rows of this block
-        t, first_row = cuda.threadIdx.x, int64(cuda.blockIdx.x) * ROWS
+    def potrf_panel(info, a, flags, n, m, before, a_rs, a_cs, stride_info, stride_a):
+        # (1) the rows of this block, and the flags of its matrix
+        t, first_row, batch = cuda.threadIdx.x, int64(cuda.blockIdx.x) * ROWS, int64(cuda.blockIdx.z)
+        info, a = offset(info, batch * stride_info), offset(a, batch * stride_a * REALS)
+        flags = offset(flags, batch * cuda.gridDim.x)
         mine, left = offset(a, (n + first_row) * a_rs * REALS), m - first_row
         l = shared_pointer(cuda.shared.array(0, real, alignment=16))
         rows_below, pivots = offset(l, ORDER * REALS), offset(l, PIVOTS)
