@@ -28,7 +28,7 @@ from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.gemm.int8.config import GemmInt8
 from pyblasgpu.types import DTYPES
 
-ORDERS = (8192, 4096, 2048, 16384, 3072, 1024, 2560)
+ORDERS = (8192, 4096, 2048, 16384, 3072, 1024, 2560, 32768)
 COMPLEX_ORDERS = (4096, 2048, 1536, 1024, 8192, 3072, 16384)
 PART_ORDERS, COMPLEX_PART_ORDERS, CONFIG_ORDERS = (8192, 4096, 2048), (8192, 4096), (2048, 4096, 8192)
 ERROR_ORDERS, MODE_ORDERS = (2048, 8192), (8192, 16384)  # the second of the mode in float64 alone

@@ -31,9 +31,15 @@ from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import DTYPES
 
 ORDERS = (512, 768, 1024, 1536, 2048, 4096, 8192, 16384)
-COMPLEX_ORDERS = (1024, 2048, 4096, 8192)
+COMPLEX_ORDERS = (1024, 2048, 4096, 8192, 16384)
 PART_ORDERS, ERROR_ORDERS = (1024, 2048, 4096, 8192, 16384), (1024, 4096, 8192)
 RANKS = ((8192, 8192, 128), (8192, 8192, 256), (8192, 8192, 512), (16384, 128, 8192), (4096, 4096, 16384))
+#: TFLOP/s that GEMMul8 has published for a GH200, with moduli for results as accurate as those of the type.
+PUBLISHED: dict[str, dict[int, float]] = {
+    "d": {1024: 7.7, 2048: 24.4, 4096: 52.2, 8192: 66.7, 16384: 82.5, 32768: 90.8},
+    "c": {2048: 61, 4096: 149, 8192: 188, 16384: 228},
+    "z": {8192: 92, 16384: 113},
+}
 PASSES = 5
 L2 = 2  # times that the operands of a pass exceed it
 
@@ -106,6 +112,9 @@ def compared(letter: str, m: int, n: int, k: int, around: AbstractContextManager
     rates = {"tflops": work / ours, **{f"{way}_tflops": work / spent for way, spent in seconds.items()}}
     best = min(seconds[way] for way in theirs)
     ratios = {"ratio": best / ours, "ratio_to_fma": seconds["fma"] / ours}
+    published = PUBLISHED.get(letter, {}).get(n)
+    if published and m == n == k:
+        ratios["ratio_to_published"] = work / ours / published
     return {"m": m, "n": n, "k": k, "seconds": ours, **seconds, **rates, **ratios}
 
 
