@@ -242,6 +242,9 @@ class Policy:
         "float64 operations in a second", "of a product by FMAs", _double_operations, trial=_INT8_RATE
     )
     int8_launch_seconds: float = _value("seconds", "of the launches of a product by residues")
+    int8_min_sampled_work: float = _value(
+        "m n k", "from which on data are sampled before they are packed", _sms
+    )
     fp16_min_extent: float = _value("m and n", "from which on tensor cores multiply")
     fp16_min_work: float = _value("m n k", "from which on tensor cores multiply", _sms, trial=_FP16_WORK)
     fp16_min_equilibrated_work: float = _value("m n k", "from which on A and B are equilibrated", _sms)

@@ -202,6 +202,8 @@ class Int8Product(NamedTuple):
         tiles that integers cannot serve.
     rows, cols : int
         Extents of the blocks of C that are computed one after the other.
+    sampler : Config or None
+        Config of the kernel that looks whether integers serve at all, where that is worth a launch.
     """
 
     choice: KernelChoice
@@ -211,6 +213,7 @@ class Int8Product(NamedTuple):
     guarded: Any
     rows: int
     cols: int
+    sampler: Any = None
 
 
 def int8_product(problem: TensorProblem) -> Int8Product | Algorithm:
@@ -229,7 +232,13 @@ def int8_product(problem: TensorProblem) -> Int8Product | Algorithm:
     blocks = _blocks(choice.config, problem, workspace_limit)
     if blocks is None:
         return Algorithm("gemm_mma", f"residues of a block of C have no room in {workspace_limit >> 20} MiB")
-    return _int8_configs(problem, choice, blocks)
+    made = _int8_configs(problem, choice, blocks)
+    m, n, k, _ = problem.extents
+    if problem.dtype.is_complex or m * n * k < policy_of(problem.device).int8_min_sampled_work:
+        return made
+    sampler = select("sample_pairs", problem.dtype, "", (m, n, k), problem.device).config
+    config = choice.config
+    return made._replace(sampler=replace(sampler, moduli=config.moduli, sample=config.sample))
 
 
 def _int8_configs(problem: TensorProblem, choice: KernelChoice, blocks: tuple[int, int]) -> Int8Product:

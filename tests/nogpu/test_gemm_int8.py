@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 from math import gcd, prod
 
 import chosen_kernels
@@ -29,6 +29,7 @@ from pyblasgpu.kernels.gemm.int8.guarded import GemmInt8Guarded
 from pyblasgpu.kernels.gemm.int8.moduli import MODULI, TABLE, TABLE_SIZE, largest_square, weights
 from pyblasgpu.kernels.gemm.int8.pack_residues import PackResidues
 from pyblasgpu.kernels.gemm.int8.row_scales import RowScales
+from pyblasgpu.kernels.gemm.int8.sample_pairs import SamplePairs
 from pyblasgpu.kernels.registry import family_of
 from pyblasgpu.routines.lapack import potrf
 from pyblasgpu.testing.policies import deciding_by
@@ -211,13 +212,17 @@ def test_memory_of_residues_that_are_kept(dtype, n, free, serves, monkeypatch):
 
 
 @chosen_kernels.NEEDS_COMPILER
-@pytest.mark.parametrize("dtype", "dz")
-@pytest.mark.parametrize("stem", STEMS)
+@pytest.mark.parametrize(("stem", "dtype"), [*product(STEMS, "dz"), ("sample_pairs", "d")])
 def test_kernels_keep_everything_in_registers(stem, dtype):
     source = next(iter(family_of(stem).plain_sources(family_of(stem).fixed_config(dtype))))
     report = compile_here(source, CC).resources
     assert (report.stack_bytes, report.spill_stores, report.spill_loads) == (0, 0, 0)
     assert stem != "gemm_int8" or report.registers == 168
+
+
+def test_large_real_products_are_sampled(how):
+    assert how(4096, 4096, 4096).sampler == SamplePairs(moduli=14, sample=8)
+    assert how(3072, 3072, 3072).sampler is how(4096, 4096, 4096, dtype="z").sampler is None
 
 
 @chosen_kernels.NEEDS_COMPILER

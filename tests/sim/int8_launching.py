@@ -65,14 +65,16 @@ def _integers(a: np.ndarray, b: np.ndarray, of_a: int, conj=False, places=()) ->
 
 
 @once_for_equal_arguments
-def facts_of(*operands: np.ndarray, moduli: int = 13, panel=PANEL, kernels=row_scales) -> list[np.ndarray]:
-    """What `row_scales` finds of A and B, extent by k, or of B alone."""
+def facts_of(
+    *operands: np.ndarray, moduli: int = 13, panel=PANEL, verdicts=(), kernels=row_scales
+) -> list[np.ndarray]:
+    """What `row_scales` finds of A and B, extent by k, or of B alone, after `verdicts`."""
     rows = [Image(panel, *x.shape).rows for x in operands]
     config = kernels.RowScales(dtype_of(operands[0].dtype).letter, moduli=moduli, threads=64)
     facts = [np.full((FACTS, count), np.nan) for count in rows]
     of_a = rows[0] if len(rows) == 2 else 0
-    arrays = operands[0], operands[-1], facts[0], facts[-1]
-    integers = _integers(operands[0], operands[-1], of_a)
+    arrays = operands[0], operands[-1], facts[0], facts[-1], np.array([*verdicts, 0], np.int32)
+    integers = _integers(operands[0], operands[-1], of_a, places=(len(verdicts),))
     run(kernels.source(config), config.grid(sum(rows)), arrays, integers, ())
     return facts
 

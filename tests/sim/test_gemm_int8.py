@@ -12,6 +12,7 @@ import pytest
 import pyblasgpu
 from pyblasgpu.dispatch import tensor
 from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.kernels.gemm.int8 import (
     combine_residues,
     guarded,
@@ -19,11 +20,13 @@ from pyblasgpu.kernels.gemm.int8 import (
     pivot_scales,
     product,
     row_scales,
+    sample_pairs,
 )
 from pyblasgpu.kernels.gemm.int8.image import DIGIT, FACTS, INVERSE, SCALE, SIZE, UNIT
 from pyblasgpu.kernels.gemm.int8.moduli import MODULI
 from pyblasgpu.routines import launch_list
 from pyblasgpu.testing.error_bounds import gemm_error
+from pyblasgpu.testing.policies import deciding_by
 
 from .int8_launching import (
     Products,
@@ -97,6 +100,64 @@ def check_scales(by_rows=False, gap=0, k=150, moduli=13, kernels=row_scales) -> 
 @pytest.mark.parametrize(("by_rows", "gap", "k"), [(False, 0, 150), (True, 3, 600), (False, 1, 9)])
 def test_scales(by_rows, gap, k):
     check_scales(by_rows, gap, k)
+
+
+def check_skipped(kernels=row_scales, packing=pack_residues) -> None:
+    """Where all verdicts are 1, no row is read, and nothing is packed."""
+    x = np.full((70, 50), np.nan)
+    x[3:5] = normal(2, 50)
+    (facts,) = facts_of(x, verdicts=[1] * 64, kernels=kernels)
+    assert (facts[[SCALE, INVERSE, SIZE]] == [[0], [1], [np.inf]]).all()
+    x[...] = normal(70, 50)
+    for verdicts in ([0] + [1] * 63, [1] * 40 + [0]):
+        np.testing.assert_array_equal(facts_of(x, verdicts=verdicts, kernels=kernels)[0], facts_of(x)[0])
+    assert all(
+        (each.images == -1).all() for each in pack(x, x, facts=[facts, facts], moduli=1, kernels=packing)
+    )
+
+
+def test_data_of_a_wide_range_are_not_packed():
+    check_skipped()
+
+
+# ----------------------------------------------------------------------------------------------- verdicts
+
+
+def check_verdicts(by_rows=False, gap=0, k=450, m=400, n=50, kernels=sample_pairs) -> None:
+    """None for normal data, all for data of a wide range, else those with such a row, or with NaN."""
+    places = np.arange(8)  # blocks, the first ones
+    rows = places * (m - kernels.EDGE) // (kernels.BLOCKS - 1)
+    cols = places * kernels.SCATTER % kernels.BLOCKS * (n - kernels.EDGE) // (kernels.BLOCKS - 1)
+    a, b = normal(m, k), normal(n, k, seed=2)
+    a[:, kernels.DEPTH : 2 * kernels.DEPTH] = b[:, kernels.DEPTH : 2 * kernels.DEPTH] = np.nan  # not sampled
+    wide = a.copy()
+    wide[30] = np.exp(6 * a[30])
+    late = np.where(np.arange(k) % kernels.DEPTH > kernels.DEPTH // 2, a, 0)
+    unread = a.copy()
+    unread[30, 5] = np.nan
+    bad = b.copy()
+    bad[11, 5] = np.nan
+    everywhere = a * np.exp(8 * normal(m, k, seed=5))
+    cases = (
+        (late, b, places < 0),
+        (everywhere, b, places >= 0),
+        (wide, b, (rows <= 30) & (rows + kernels.EDGE > 30)),
+        (unread, b, (rows <= 30) & (rows + kernels.EDGE > 30)),
+        (a, bad, (cols <= 11) & (cols + kernels.EDGE > 11)),
+    )
+    config = kernels.SamplePairs(every=3, sample=1)
+    for left, right, expected in cases:
+        x, y = lying(left, by_rows, gap), lying(right, not by_rows, gap)
+        verdicts = np.full(len(places), -1, np.int32)
+        options = (options_of(by_rows=abs(strides(each)[0]) < abs(strides(each)[1])) for each in (x, y))
+        integers = m, n, k, *options, *strides(x), *strides(y)
+        run(kernels.source(config), len(places), (x, y, verdicts), integers, ())
+        np.testing.assert_array_equal(verdicts, expected)
+
+
+@pytest.mark.parametrize(("by_rows", "gap", "k"), [(False, 0, 450), (True, 3, 520)])
+def test_verdicts(by_rows, gap, k):
+    check_verdicts(by_rows, gap, k)
 
 
 # ------------------------------------------------------------------------------------------------- pack
@@ -390,6 +451,17 @@ def test_calls():
         result = pyblasgpu.gemm(a, b.T.copy(), trans_b="T", alpha=1.5, beta=-0.5, out=out, method="tensor")
     assert result is out and set(families()) == KERNELS
     assert gemm_error(1.5, a, b, -0.5, before, out) <= 1
+
+
+@pytest.mark.usefixtures("fresh")
+def test_a_call_on_data_of_a_wide_range():
+    """All of it is left to FMAs, and B is not even packed."""
+    m, n, k = 67, 18, 40
+    a, b = normal(m, k), np.exp(9 * normal(k, n, seed=2))
+    with small_kernels(moduli=1), deciding_by(int8_min_sampled_work=1):
+        result = pyblasgpu.gemm(a, b, method="tensor")
+    assert set(families()) == KERNELS | {"sample_pairs"}
+    np.testing.assert_allclose(result, a @ b, rtol=0, atol=(k + 2) * U * (abs(a) @ abs(b)).max())
 
 
 @pytest.mark.usefixtures("fresh")

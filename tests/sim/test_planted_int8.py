@@ -35,6 +35,9 @@ def combined(m=20, moduli=13, **options) -> Check:
     )
 
 
+VERDICTS = Check("sample_pairs", lambda module: checks.check_verdicts(kernels=module))
+SKIPPED = Check("row_scales", lambda module: checks.check_skipped(module))
+UNPACKED = Check("pack_residues", lambda module: checks.check_skipped(packing=module))
 PIVOTS = Check("pivot_scales", lambda module: checks.check_pivots(kernels=module))
 PARTS = Check("pack_residues", lambda module: checks.check_parts(packing=module))
 SOME_ROWS = Check("gemm_int8", lambda module: checks.check_parts(module))
@@ -52,9 +55,10 @@ Z_COMBINED = Check(
 Z_EXACT = Check("combine_residues", lambda module: of_complex.check_combined(1j, m=9, kernels=module))
 Z_GUARDED = Check("gemm_int8_guarded", lambda module: of_complex.check_guarded(kernels=module))
 FOLDER, RING = "gemm.int8.", "gemm.stage_ring"
-SCALES, PIVOT, PACK, PRODUCT, PIPELINE, EPILOGUE, COMBINE, GUARD = (
+SAMPLER, SCALES, PIVOT, PACK, PRODUCT, PIPELINE, EPILOGUE, COMBINE, GUARD = (
     FOLDER + name
     for name in (
+        "sample_pairs",
         "row_scales",
         "pivot_scales",
         "pack_residues",
@@ -80,7 +84,18 @@ DEFECTS = [
     (SCALES, "unit, share = real(0), size", "unit, share = real(0), real(0)", scaled(k=40)),
     (SCALES, "(e >= -MAX_EXPONENT) & ", "", scaled(k=40)),
     (SCALES, "count = WARPS if options & BY_ROWS else 32", "count = WARPS", scaled(k=40)),
+    (SCALES, "others |= int32(verdicts[at] == 0)", "others = int32(verdicts[at] == 0)", SKIPPED),
+    (SCALES, "real(INFINITE) if skips else largest", "largest", SKIPPED),
+    # verdicts
+    (SAMPLER, "cuda.syncthreads()\n            kk", "kk", VERDICTS),
+    (SAMPLER, "(row < rows) & (kk < depth)", "row < rows", VERDICTS),
+    (SAMPLER, "DEPTH * config.every", "DEPTH", VERDICTS),
+    (SAMPLER, "t // 4 * OWN + i", "t // 4 + i", VERDICTS),
+    (SAMPLER, "unit * of_col[SIZE * ROWS]", "real(0)", VERDICTS),
+    (SAMPLER, "shared[0] + shared[1]", "shared[0]", VERDICTS),
+    (SAMPLER, "block * SCATTER % BLOCKS", "block", VERDICTS),
     # residues and digits
+    (PACK, "found |= int32(sizes[int64(row)] < real(INFINITE))", "found = int32(1)", UNPACKED),
     (PACK, "cuda.syncthreads()\n", "pass\n", packed(moduli=2)),
     (PACK, "(row < rows) & (kk < depth)", "row < rows", packed(moduli=2, gap=3)),
     (PACK, "(row < rows) & (kk < depth)", "kk < depth", packed(moduli=2, by_rows=True, gap=3)),

@@ -80,6 +80,7 @@ FAMILIES = (
         needs=(9, 0),
         only=(9, 0),
     ),
+    Family("sample_pairs", ".gemm.int8.sample_pairs", "SamplePairs", "gemm", dtypes=("d",), only=(9, 0)),
     Family("row_scales", ".gemm.int8.row_scales", "RowScales", "gemm", dtypes=("d", "z"), only=(9, 0)),
     Family("pivot_scales", ".gemm.int8.pivot_scales", "PivotScales", "gemm", dtypes=("d", "z"), only=(9, 0)),
     Family(

@@ -23,6 +23,7 @@ from ...gpu.device import current
 from ...kernels.common.options import options_of
 from ...kernels.gemm.form import relative_conjugation
 from ...kernels.gemm.int8.image import FACTS, Image
+from ...kernels.gemm.int8.sample_pairs import BLOCKS
 from ...kernels.registry import family_of
 from ...operands import Operand
 from ...types import Region
@@ -97,21 +98,41 @@ def emit_int8(
     region: Region = Region.ALL,
 ) -> None:
     """Emit the product of `region` of C; C is column-major, A and B have contiguous columns or rows."""
+    is_real = region.hermitian and c.dtype.is_complex
     for i in range(c.batch):
         left, right = a.matrices(i, 1), b.matrices(i, 1).T
         target = ProductTarget(alpha, beta, c.matrices(i, 1), region)
-        if region is Region.ALL:
-            _emit_all(launches, how, left, right, target)
-            continue
-        is_real = region.hermitian and c.dtype.is_complex
         if is_real and beta != 0:
             emit_real_diagonal(launches, target.c)
-        _emit_triangle(launches, how, left, right, target)
+        with launches.temporary():
+            verdicts = _emit_verdicts(launches, how, left, right)
+            emit_region = _emit_all if region is Region.ALL else _emit_triangle
+            emit_region(launches, how, left, right, target, verdicts)
         if is_real:
             emit_real_diagonal(launches, target.c)
 
 
-def _emit_all(launches: LaunchList, how: Int8Product, a: Operand, b: Operand, target: ProductTarget) -> None:
+def _emit_verdicts(launches: LaunchList, how: Int8Product, a: Operand, b: Operand) -> Operand | None:
+    """Emit what samples operands extent by k, in large products."""
+    if how.sampler is None:
+        return None
+    verdicts = _words(launches, BLOCKS)
+    options = (options_of(by_rows=x.by_rows) for x in (a, b))
+    steps = (step for x in (a, b) for step in (x.row_stride, x.col_stride))
+    integers = a.rows, b.rows, a.cols, *options, *steps
+    kernel = family_of(how.sampler.STEM).source(how.sampler)
+    launches.emit(kernel, BLOCKS, (a, b, verdicts), lambda *_: integers, ())
+    return verdicts
+
+
+def _emit_all(
+    launches: LaunchList,
+    how: Int8Product,
+    a: Operand,
+    b: Operand,
+    target: ProductTarget,
+    verdicts: Operand | None,
+) -> None:
     """Emit the product of operands extent by k. B is packed for each row of blocks."""
     for row in range(0, a.rows, how.rows):
         rows = min(how.rows, a.rows - row)
@@ -121,13 +142,18 @@ def _emit_all(launches: LaunchList, how: Int8Product, a: Operand, b: Operand, ta
                 cols = min(how.cols, b.rows - col)
                 with launches.temporary():
                     of_b = new_residues(launches, how, b.block(col, 0, cols, b.cols))
-                    _emit_residues(launches, how, *(() if col else (of_a,)), of_b)
+                    _emit_residues(launches, how, verdicts, *(() if col else (of_a,)), of_b)
                     part = target.part(row, col, rows, cols, Region.ALL)
                     _emit_block(launches, how, of_a, of_b, part)
 
 
 def _emit_triangle(
-    launches: LaunchList, how: Int8Product, a: Operand, b: Operand, target: ProductTarget
+    launches: LaunchList,
+    how: Int8Product,
+    a: Operand,
+    b: Operand,
+    target: ProductTarget,
+    verdicts: Operand | None,
 ) -> None:
     """Emit a triangle of the product of operands extent by k, by rows of blocks; an upper one by columns."""
     is_upper, one = target.region.is_upper, is_one(a, b.T)
@@ -143,7 +169,7 @@ def _emit_triangle(
 
     def packed(source: Operand, first: int, count: int) -> Residues:
         made = new_residues(launches, how, source.block(first, 0, count, source.cols))
-        _emit_residues(launches, how, made)
+        _emit_residues(launches, how, verdicts, made)
         return made
 
     for row in range(0, long.rows, how.rows):
@@ -177,7 +203,9 @@ def new_residues(launches: LaunchList, how: Int8Product, operand: Operand) -> Re
     return Residues(operand, image, images, facts)
 
 
-def _emit_residues(launches: LaunchList, how: Int8Product, *sources: Residues) -> None:
+def _emit_residues(
+    launches: LaunchList, how: Int8Product, verdicts: Operand | None, *sources: Residues
+) -> None:
     """Emit what packs one operand, or two."""
     first, last, is_pair = sources[0], sources[-1], len(sources) > 1
     pair = first, last
@@ -187,9 +215,9 @@ def _emit_residues(launches: LaunchList, how: Int8Product, *sources: Residues) -
     rows, units = [x.image.rows for x in sources], [how.pack.grid(x.image) for x in sources]
     extents = first.image.extent, last.image.extent, first.image.k, *options
     places = first.image.rows, last.image.rows, first.image.stages, 0, 0
-    arrays = *operands, *facts
+    arrays, judges = (*operands, *facts), (0 if verdicts is None else BLOCKS,)
     for config, blocks, of_first, images, more in (
-        (how.scales, how.scales.grid(sum(rows)), rows[0], (), ()),
+        (how.scales, how.scales.grid(sum(rows)), rows[0], (verdicts or first.images,), judges),
         (how.pack, sum(units), units[0], (first.images, last.images), places),
     ):
         of_a = of_first if is_pair else 0  # else the second alone is packed

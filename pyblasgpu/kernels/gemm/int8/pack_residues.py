@@ -18,7 +18,7 @@ from ....gpu.build.compile import KernelSource
 from ...common.kernel_config import KernelConfig
 from ...common.options import BY_ROWS, CONJUGATE
 from ...common.parameters import parameters
-from .image import DIGIT, SCALE, STAGE_K, STAGE_WORDS_OF_ROW, Image, parts_of
+from .image import DIGIT, SCALE, SIZE, STAGE_K, STAGE_WORDS_OF_ROW, Image, parts_of
 from .moduli import MODULI, check_moduli
 
 __all__ = ["STEM", "PackResidues", "source"]
@@ -274,11 +274,29 @@ def _digits(config: PackResidues):
     return write
 
 
+def _rows_of_use(config: PackResidues):
+    """``serve(facts, rows, lane)``: whether any row of a block has a share of the error that is a number:
+    all tiles with others are left to FMAs; for a warp.
+    """
+    int32, int64, real, offset = ptx.types.int32, ptx.types.int64, ptx.types.float64, ptx.offset
+    ROWS, INFINITE, first_lane = config.rows, float("inf"), ptx.first_lane
+
+    @device_function
+    def serve(facts, rows, lane):
+        found, sizes = int32(0), offset(facts, SIZE * rows)
+        for row in range(lane, ROWS, 32):
+            found |= int32(sizes[int64(row)] < real(INFINITE))
+        return first_lane(found != 0) >= 0
+
+    return serve
+
+
 def _build(config: PackResidues):
     real, int32, int64, quotient = ptx.types.float64, ptx.types.int32, ptx.types.int64, ptx.quotient
     BLK, ROWS, UNITS, offset = config.BLK, config.rows, config.BLK // config.rows, ptx.offset
     shared_pointer, grid_dependency_wait = ptx.shared_pointer, ptx.grid_dependency_wait
     stage_elements, (to_integers, to_sizes) = _stager(config), _integer_maker(config)
+    serve = _rows_of_use(config)
     write_digits, PLANES, PARTS = _digits(config), config.moduli, parts_of(config.dtype_facts)
     REALS = config.dtype_facts.reals_per_element
 
@@ -311,6 +329,8 @@ def _build(config: PackResidues):
         row0, k0 = int32(panel * BLK + part * ROWS), int32(stage * STAGE_K)
         rows_of_all = int64(rows_a if is_a else rows_b)
         grid_dependency_wait()
+        if not serve(offset(facts, int64(row0)), rows_of_all, int32(t % 32)):
+            return
         s = offset(s, (row0 * row_step + k0 * k_step) * REALS)
         stage_elements(0, shared, x, s, int32(extent - row0), int32(k - k0), row_step, k_step, options, t)
         cuda.syncthreads()

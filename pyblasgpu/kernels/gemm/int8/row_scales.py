@@ -30,13 +30,15 @@ __all__ = [
     "RowScales",
     "RowSums",
     "accumulator",
+    "judge",
     "source",
 ]
 
 STEM = "row_scales"
 PARAMETERS = parameters(
     "pointer: a, b, of_a, of_b",
-    "int32: extent_a, extent_b, k, options_a, options_b, rows_a",
+    "int32 pointer: verdicts",
+    "int32: extent_a, extent_b, k, options_a, options_b, rows_a, judges",
     "int64: a_rs, a_ks, b_rs, b_ks",
 )
 ROWS = 32
@@ -103,9 +105,11 @@ def source(config: RowScales) -> KernelSource:
     -----------------
     a, b: pointer, A and B
     of_a, of_b: pointer, the facts of each, `image.FACTS` arrays of the rows of its whole panels
+    verdicts: int32 pointer, of `sample_pairs`: where all are 1, no row has a scale, and none is read
     extent_a, extent_b, k: int32, rows of A, columns of B, k
     options_a, options_b: int32, `BY_ROWS`: neighbours along the extent are so in memory
     rows_a: int32, rows of A's whole panels; none where B alone is read
+    judges: int32, number of verdicts
     a_rs, a_ks, b_rs, b_ks: int64, strides of A along the extent and along k, of B (elements)
 
     Grid: x ``config.grid(rows of both)``.
@@ -146,13 +150,13 @@ def accumulator(config: KernelConfig):
     return accumulate
 
 
-def _judge(config: RowScales):
-    """``judge(d, rows, size, square, largest, k)``: the facts of a row of `k` reals, the first to `d`, and
-    each `rows` after the one before.
+def judge(moduli: int):
+    """``judge_row(d, rows, size, square, largest, k)``: the facts of a row of `k` reals, the first to `d`,
+    and each `rows` after the one before.
     """
     real, int32 = ptx.types.float64, ptx.types.int32
     exponent, power = ptx.double_exponent, ptx.double_power_of_two
-    SQUARE = largest_square(config.moduli)
+    SQUARE = largest_square(moduli)
     SQUARE_EXPONENT, INFINITE = int(SQUARE).bit_length() - 1, float("inf")
 
     @device_function
@@ -164,7 +168,7 @@ def _judge(config: RowScales):
         return int32(min(by_norm, LARGEST - 1 - e))
 
     @device_function
-    def judge(d, rows, size, square, largest, k):
+    def judge_row(d, rows, size, square, largest, k):
         e = exponent(largest)
         scale, inverse, digit, unit, share = real(0), real(1), real(0), real(1), real(INFINITE)
         if largest == real(0):
@@ -178,14 +182,34 @@ def _judge(config: RowScales):
         d[SCALE * rows], d[INVERSE * rows], d[DIGIT * rows] = scale, inverse, digit
         d[SIZE * rows], d[UNIT * rows] = share, unit
 
-    return judge
+    return judge_row
+
+
+def _convict():
+    """``hopeless(verdicts, judges, lane)``: whether there are verdicts, and all are 1; for a warp."""
+    int32, first_lane = ptx.types.int32, ptx.first_lane
+
+    @device_function
+    def hopeless(verdicts, judges, lane):
+        others, at = int32(0), lane
+        while at < judges:
+            others |= int32(verdicts[at] == 0)
+            at = int32(at + 32)
+        return judges > 0 and first_lane(others != 0) < 0
+
+    return hopeless
 
 
 def _build(config: RowScales):
     real, int32, int64 = ptx.types.float64, ptx.types.int32, ptx.types.int64
     WARPS, offset = config.threads // 32, ptx.offset
     shared_pointer, grid_dependency_wait = ptx.shared_pointer, ptx.grid_dependency_wait
-    accumulate, judge, REALS = accumulator(config), _judge(config), config.dtype_facts.reals_per_element
+    accumulate, judge_row, REALS = (
+        accumulator(config),
+        judge(config.moduli),
+        config.dtype_facts.reals_per_element,
+    )
+    hopeless, INFINITE = _convict(), float("inf")
 
     @device_function
     def keep(partials, sums, part, row):
@@ -203,8 +227,9 @@ def _build(config: RowScales):
         return size, square, largest
 
     def row_scales(
-        a, b, of_a, of_b, extent_a, extent_b, k, options_a, options_b, rows_a, a_rs, a_ks, b_rs, b_ks
-    ):
+        a, b, of_a, of_b, verdicts, extent_a, extent_b, k, options_a, options_b, rows_a, judges, a_rs, a_ks,
+        b_rs, b_ks,
+    ):  # fmt: skip
         t, row0 = int32(cuda.threadIdx.x), int32(cuda.blockIdx.x * ROWS)
         partials = shared_pointer(cuda.shared.array(0, real, alignment=16))
         sums, values = cuda.local.array(3, real), cuda.local.array(LOADS_IN_FLIGHT, real)
@@ -214,6 +239,8 @@ def _build(config: RowScales):
         options, row_step, k_step = (options_a, a_rs, a_ks) if is_a else (options_b, b_rs, b_ks)
         row0, row_step, reals = int32(row0 if is_a else row0 - rows_a), row_step * REALS, int32(k * REALS)
         grid_dependency_wait()
+        skips = hopeless(verdicts, judges, lane)
+        extent = int32(0 if skips else extent)
         # (1) parts of rows, so that neighbours in memory go to neighbouring lanes; none beyond the extent
         if options & BY_ROWS:
             mine = offset(s, int64(row0 + lane) * row_step)
@@ -232,6 +259,7 @@ def _build(config: RowScales):
         if t < ROWS:
             count = WARPS if options & BY_ROWS else 32
             size, square, largest = add_up(partials, count, t)
-            judge(offset(d, int64(row0 + t)), int64(rows), size, square, largest, reals)
+            largest = real(INFINITE) if skips else largest
+            judge_row(offset(d, int64(row0 + t)), int64(rows), size, square, largest, reals)
 
     return row_scales
