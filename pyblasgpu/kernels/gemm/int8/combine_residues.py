@@ -96,6 +96,11 @@ class CombineResidues(KernelConfig):
         """Elements of a vector that a thread makes at a time: two rows of some columns."""
         return REALS_HELD // self.dtype_facts.reals_per_element
 
+    @property
+    def loaded(self) -> int:
+        """Moduli whose residues a thread loads at a time."""
+        return -(-self.moduli // 2)
+
     def specialize(self, config: GemmInt8) -> Self:
         """Return the Config for the residues of a product by `config`."""
         return replace(self, moduli=config.moduli, BLK_M=config.BLK_M, BLK_N=config.BLK_N, PANEL=config.PANEL)
@@ -124,16 +129,18 @@ def source(config: CombineResidues) -> KernelSource:
     return KernelSource.of(config, PARAMETERS, partial(_build, config))
 
 
-def _fraction(config: CombineResidues):
-    """``fraction(words, i)``: of the i-th real that a thread makes 1 + r / 256 from its residue, or of a part
-    of a complex number r / 256, above -2 and below 1, from those of three images.
+def _fraction(config: CombineResidues, number: int):
+    """``fraction(words, i)``: of the i-th real that a thread makes 1 + r / 256 from its residue by a modulus,
+    whose words are those of a `number`, or of a part of a complex number r / 256, above -2 and below 1, from
+    those of three images.
     """
     int32, real, as_fraction = ptx.types.int32, ptx.types.float64, ptx.byte_as_fraction
     COMPLEX, WORDS = config.dtype_facts.is_complex, config.held // 4
+    BEGIN = number * parts_of(config.dtype_facts) * WORDS
 
     @device_function
     def of_image(words, image, e):
-        return as_fraction(words[image * WORDS + e // 4], int32(e % 4))
+        return as_fraction(words[BEGIN + image * WORDS + e // 4], int32(e % 4))
 
     @device_function
     def fraction(words, i):
@@ -189,24 +196,36 @@ def _combiner(config: CombineResidues):
     """
     WORDS, MODULI, PARTS = config.held // 4, config.moduli, parts_of(config.dtype_facts)
     real, load_words, fill = ptx.types.float64, ptx.load_global(WORDS, False), ptx.fill(REALS_HELD)
-    of, fraction, reduce_all = weights(MODULI), _fraction(config), _reducer(config)
+    of, reduce_all, LOADED = weights(MODULI), _reducer(config), config.loaded
     BEGIN, BEGIN_2, BEGIN_3 = of.first if PARTS == 1 else (0.0, 0.0, 0.0)
 
     @device_function
-    def load_image(part, residues, words, number, step):
-        load_words(words, part * WORDS, residues, (part * MODULI + number) * step, True)
+    def load_image(i, residues, words, first, step):
+        number, part = i // PARTS, i % PARTS
+        load_words(words, i * WORDS, residues, (part * MODULI + first + number) * step, True)
 
-    load_all = unrolled(PARTS, load_image)
+    def of_some(first, count):
+        load_all = unrolled(count * PARTS, load_image)
+        adders = [_adder(of.parts[first + i], _fraction(config, i)) for i in range(count)]
 
-    def of_modulus(number, add):
+        def of_modulus(add):
+            @device_function
+            def add_modulus(words, firsts, seconds, thirds):
+                add(0, words, firsts, seconds, thirds)
+
+            return add_modulus
+
+        add_all = in_order([of_modulus(add) for add in adders])
+
         @device_function
-        def add_modulus(residues, words, firsts, seconds, thirds, step):
-            load_all(0, residues, words, number, step)
-            add(0, words, firsts, seconds, thirds)
+        def add_some(residues, words, firsts, seconds, thirds, step):
+            # all loads are under way before the first sum
+            load_all(0, residues, words, first, step)
+            add_all(words, firsts, seconds, thirds)
 
-        return add_modulus
+        return add_some
 
-    add_all = in_order([of_modulus(i, _adder(weight, fraction)) for i, weight in enumerate(of.parts)])
+    add_all = in_order([of_some(first, min(LOADED, MODULI - first)) for first in range(0, MODULI, LOADED)])
 
     @device_function
     def combine(residues, words, firsts, seconds, thirds, step):
@@ -278,7 +297,7 @@ def _build(config: CombineResidues):
     flagged, combine, (read, write) = is_flagged(config), _combiner(config), _writer(config)
     grid_dependency_wait, REALS = ptx.grid_dependency_wait, config.dtype_facts.reals_per_element
     HELD, WORDS, COLUMNS = config.held, config.held // 4, config.held // 2
-    ALL_WORDS = WORDS * parts_of(config.dtype_facts)
+    ALL_WORDS = WORDS * parts_of(config.dtype_facts) * config.loaded
 
     def combine_residues(
         residues, of_a, of_b, flags, c, m, n, options, rows_a, rows_b, ldc, alpha, alpha_i, beta, beta_i,
@@ -306,10 +325,10 @@ def _build(config: CombineResidues):
             scales_a, scales_b = offset(of_a, int64(INVERSE) * rows_a), offset(of_b, int64(INVERSE) * rows_b)
             scale, scale_8 = scales_a[min(row, m - 1)], scales_a[min(row + 8, m - 1)]
             for _ in range(VECTOR // HELD):
-                combine(mine, words, firsts, seconds, thirds, step)
                 here, of_cols = offset(c, (int64(col) * ldc + row) * REALS), offset(scales_b, int64(col))
                 place = int32(m - row), int32(n - col), int32(row - col), options
                 read(0, here, old, ldc, place, of_cols, scales, reads_c)
+                combine(mine, words, firsts, seconds, thirds, step)
                 write(0, here, firsts, old, ldc, place, scales, scale, scale_8, scalars)
                 mine, col = offset(mine, WORDS), int32(col + 4 * COLUMNS)
 
