@@ -269,6 +269,9 @@ class Policy:
         "order", "from which on Cholesky factors keep residues for tensor cores", _order, 64
     )
     tensor_potrf_columns: float = _value("columns", "of the blocks of such factors")
+    tensor_potrf_lookahead_max_order: float = _value(
+        "order", "from which on Cholesky in single precision there does not look ahead", _order, 64
+    )
     tensor_getrf_min_order: float = _value(
         "order", "from which on LU's products use tensor cores", _order, 64, trial=_TENSOR_LU
     )

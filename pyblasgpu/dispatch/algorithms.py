@@ -243,7 +243,7 @@ def syr2k_algorithm(fits: bool) -> Algorithm:
 
 def lookahead_width(routine: str, dtype: Dtype, order: int, policy: Policy, batch: int = 1) -> int:
     """Columns of a block; 0: no lookahead. There is none in small matrices and in batches by one launch,
-    which fill the device, nor in Cholesky factors whose products are made on tensor cores.
+    which fill the device, nor in large Cholesky factors whose products are made on tensor cores.
     """
     if batch > 1:
         return 0
@@ -251,7 +251,8 @@ def lookahead_width(routine: str, dtype: Dtype, order: int, policy: Policy, batc
     if requested is not None:
         return requested
     if routine == "potrf":
-        if splits_singles(dtype) or order >= policy.potrf_lookahead_max_order[dtype.letter]:
+        is_split, most = splits_singles(dtype), policy.potrf_lookahead_max_order[dtype.letter]
+        if order >= (policy.tensor_potrf_lookahead_max_order if is_split else most):
             return 0
         widths = policy.potrf_lookahead
     elif overrides.method_of(None) != TENSOR:

@@ -409,7 +409,9 @@ def test_where_it_begins():
             assert lookahead_width(routine, D, 2048, policy) == 0
     assert lookahead_width("getrf", D, 16384, policy) > lookahead_width("getrf", D, 4096, policy)
     with set_math_mode("tensor"):
-        assert lookahead_width("potrf", D, 2048, policy) > 0 == lookahead_width("potrf", S, 2048, policy)
+        assert lookahead_width("potrf", D, 2048, policy) == lookahead_width("potrf", S, 2048, policy) > 0
+        most = int(policy.tensor_potrf_lookahead_max_order)
+        assert lookahead_width("potrf", S, most - 1, policy) > 0 == lookahead_width("potrf", S, most, policy)
         for dtype, name in ((S, ""), (D, "_of_double")):
             before = 0
             for width, least in getattr(policy, "tensor_getrf_lookahead" + name).items():
