@@ -147,7 +147,7 @@ DEFECTS = [
     (COMBINE, "fma(times, real(-SECOND), seconds[e])", "seconds[e]", combined()),
     (COMBINE, "(lost + fma", "(fma", combined(alpha=2.0, m=70)),
     (COMBINE, "fill(thirds, real(BEGIN_3))", "fill(thirds, real(0))", combined()),
-    (COMBINE, "MODULI + number) * step", "MODULI) * step", combined()),
+    (COMBINE, "MODULI + first + number) * step", "MODULI) * step", combined()),
     (COMBINE, "(rows > row) & (col < cols)", "(col < cols)", combined()),
     (COMBINE, "scales, reads_c)", "scales, True)", combined()),
     (COMBINE, "+ beta * old[e], ok", "+ old[e], ok", combined(beta=0.5)),
