@@ -341,6 +341,9 @@ class Policy:
     band_eigh_min_order: ByDtype = _value(
         "order", "from which on one symmetric matrix becomes a band before it is tridiagonal", _order, 64
     )
+    jacobi_svd_max_columns: ByDtype = _value(
+        "columns", "up to which singular vectors come from rotations of columns"
+    )
 
     host_min_order: ByDtype = _value("order", "from which on host matrices go to the device", trial=_HOST)
     streamed_min_bytes: float = _value("bytes", "of host matrices from which on Level 3 is streamed")

@@ -12,10 +12,11 @@ from numpy.linalg import LinAlgError
 from spectra_cases import definite_of, host, same
 
 from pyblasgpu import linalg
-from pyblasgpu.api.linalg import spectral_division
-from pyblasgpu.api.linalg.arrays import taken
+from pyblasgpu.api.linalg import spectral_division, standard
+from pyblasgpu.api.linalg.arrays import Arrays, taken
+from pyblasgpu.api.linalg.halley import LARGE, weights
 from pyblasgpu.api.linalg.hermitian_triplets import hermitian_triplets
-from pyblasgpu.api.linalg.polar_division import divided_triplets
+from pyblasgpu.api.linalg.polar_division import divided_triplets, polar_triplets
 from pyblasgpu.api.linalg.spectral_division import divided_eigenpairs
 from pyblasgpu.routines.lapack import gesdd, syevd
 from pyblasgpu.types import DTYPES
@@ -154,6 +155,89 @@ def test_singular_values_of_batches(kind, shape, letter):
         "svd", arrays, a, False, False, lambda x, first: (np.linalg.eigvalsh(x), None)
     )
     check_singular(a, values[1])
+
+
+@pytest.mark.parametrize("letter", "dz")
+@pytest.mark.parametrize("shape", [(30, 30), (40, 25), (25, 40)])
+@pytest.mark.parametrize(("kind", "served"), [("random", True), ("signs", True), ("one", False)])
+def test_polar_factors_of_batches(kind, served, shape, letter):
+    """By polar factors, unless a singular value of one matrix is small."""
+    m, n = shape
+    a = hermitian("random", letter, 3, max(m, n))[:, ::-1][:, :m, :n]
+    a[1] = hermitian(kind, letter, max(m, n))[:m, :n]
+    arrays, k = taken("svd", {"a": a}), min(shape)
+    for full in (False, True):
+        found = polar_triplets("svd", arrays, a, full, True, np.linalg.eigh)
+        assert (found is not None) == served
+        if found is not None:
+            u, s, vh = found
+            assert (u.shape[1:], vh.shape[1:]) == ((m, m if full else k), (n if full else k, n))
+            check_singular(a, s, u, vh)
+    values = polar_triplets("svd", arrays, a, False, False, lambda x: (np.linalg.eigvalsh(x), None))
+    assert (values is not None) == served
+    if values is not None:
+        check_singular(a, values[1])
+
+
+def test_polar_factors_of_what_is_not_finite():
+    a = hermitian("random", "d", 3, 30)
+    a[1, 3, 4] = np.nan
+
+    def solve(x: np.ndarray) -> Any:
+        bad = np.isnan(x).any(axis=(1, 2))
+        w, v = np.linalg.eigh(np.where(bad[:, None, None], 0, x))
+        return np.where(bad[:, None], np.nan, w), np.where(bad[:, None, None], np.nan, v)
+
+    found = polar_triplets("svd", taken("svd", {"a": a}), a, False, True, solve)
+    for each in found:
+        assert np.isnan(each[1]).all() and np.isfinite(each[[0, 2]]).all()
+    check_singular(a[::2], *(found[i][::2] for i in (1, 0, 2)))
+
+
+@pytest.mark.parametrize(("kind", "way"), [("random", "polar"), ("one", "both")])
+def test_stacks_of_double_precision(device, monkeypatch, kind, way):
+    """By polar factors of orders that kernels have, and of twice the order where these do not serve."""
+    monkeypatch.setattr(syevd, "max_order", lambda dtype, device: 60)
+    monkeypatch.setattr(gesdd, "serves", lambda *_, **options: False)
+    seen = []
+    for name in ("polar_triplets", "hermitian_triplets"):
+        function = getattr(standard, name)
+        monkeypatch.setattr(standard, name, lambda *a, f=function, n=name: seen.append(n) or f(*a))
+    a = hermitian("random", "d", 2, 30)
+    a[1] = hermitian(kind, "d", 30)
+    u, s, vh = map(host, linalg.svd(fake_device.Array(a)))
+    check_singular(a, s, u, vh)
+    check_singular(a, host(linalg.svdvals(fake_device.Array(a))))
+    assert seen == ["polar_triplets", *["hermitian_triplets"] * (way == "both")] * 2
+    check_singular(a[1], host(linalg.svdvals(fake_device.Array(a[1]))))
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_columns_from_which_on_rotations_take_longer(device, monkeypatch, decide_by, waits):
+    """Not in a graph, where the host may not look at singular values."""
+    decide_by(jacobi_svd_max_columns={"d": 10})
+    monkeypatch.setattr(syevd, "max_order", lambda dtype, device: 60)
+    monkeypatch.setattr(Arrays, "may_wait", waits)
+    seen = []
+    for name in ("polar_triplets", "svd_on_device"):
+        function = getattr(standard, name)
+        monkeypatch.setattr(standard, name, lambda *a, f=function, n=name: seen.append(n) or f(*a))
+    for n in (10, 11):
+        a = hermitian("random", "d", 2, n)
+        u, s, vh = map(host, linalg.svd(fake_device.Array(a)))
+        check_singular(a, s, u, vh)
+        assert seen.pop() == ("polar_triplets" if n > 10 and waits else "svd_on_device") and not seen
+
+
+@pytest.mark.parametrize(("precision", "steps"), [(2e-15, 5), (1e-6, 5)])
+def test_weights_of_steps(precision, steps):
+    found = list(weights(1e-8, precision))
+    assert len(found) == steps and max(c for _, _, c in found[1:]) <= LARGE * (1 + 1e-12)
+    a, b, c = zip(*found, strict=True)
+    x = np.geomspace(1e-8, 1, 1000)
+    for step in range(steps):
+        x = x * (a[step] + b[step] * x * x) / (1 + c[step] * x * x)
+    assert (np.abs(x - 1) <= precision).all()
 
 
 def test_what_no_shift_divides(monkeypatch):

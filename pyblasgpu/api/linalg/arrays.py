@@ -23,7 +23,7 @@ from ...frontend.arrays.any_array import (
     stored_dtype,
 )
 from ...frontend.arrays.layouts import broadcasts_to
-from ...frontend.arrays.streams import contexts
+from ...frontend.arrays.streams import contexts, is_captured
 from ...frontend.calls.call import Call
 from ...frontend.calls.factor_chain import Recording
 from ...types import DTYPES, Dtype, dtype_of
@@ -126,6 +126,12 @@ class Arrays(NamedTuple):
     def of(self, array: Any) -> Arrays:
         """Return what `without` has left for another array, the first one of a call."""
         return self._replace(each=(array,), like=array)
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether the host may read results, as it may not of what becomes part of a graph."""
+        device = self.device
+        return device is None or not is_captured(self.library.current_stream(device))
 
     @property
     def precision(self) -> float:

@@ -1,14 +1,15 @@
 """Unitary polar factors by products and Cholesky factors alone; the sign function of Hermitian matrices.
 
 X := X (a I + b XᴴX)(I + c XᴴX)⁻¹ makes all singular values 1. The weights depend on a bound of the smallest
-one and end at 3, 1, 3 (QDWH; Nakatsukasa, Bai and Gygi, 2010). Where c is large, the inverse goes by the QR
-factors of [√c X; I], from two Cholesky factorizations in double precision; else by one.
+one and end at 3, 1, 3 (QDWH; Nakatsukasa, Bai and Gygi, 2010). The first c is large. There the inverse goes
+by the QR factors of [√c X; I], from two Cholesky factorizations in double precision. Others go by one, with a
+c up to which that loses few digits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from math import frexp, isfinite, sqrt
+from math import frexp, inf, isfinite, sqrt
 from typing import Any, NamedTuple
 
 from ..keyword.level3 import gemm
@@ -19,10 +20,19 @@ from .arrays import Arrays
 from .checks import host_values
 from .structures import conjugate_transpose
 
-__all__ = ["LEAST", "Sign", "hermitian_part", "hermitian_sign", "norm_bound", "scaled", "unitary_factor"]
+__all__ = [
+    "LEAST",
+    "Sign",
+    "hermitian_part",
+    "hermitian_sign",
+    "norm_bound",
+    "norm_bounds",
+    "scaled",
+    "unitary_factor",
+]
 
 LEAST = 1e-8  # singular values, of the norm, for which the weights are made; smaller ones take more steps
-LARGE = 100.0  # c from which on one Cholesky factorization would lose digits (Nakatsukasa and Higham, 2013)
+LARGE = 300.0  # the largest c of a step by one Cholesky factorization, which loses as many roundoffs at most
 
 
 class Sign(NamedTuple):
@@ -44,15 +54,19 @@ class Sign(NamedTuple):
 
 
 def weights(least: float, precision: float) -> Iterator[tuple[float, float, float]]:
-    """Yield a, b, c until all singular values from `least` to 1 are 1 to `precision`."""
+    """Yield a, b, c until all singular values from `least` to 1 are 1 to `precision`; c of all but the first
+    is at most `LARGE`.
+    """
+    most = inf
     while 1 - least > precision:
         squared = least * least
         root = sqrt(1 + (4 * (1 - squared) / squared**2) ** (1 / 3))
         a = root + sqrt(8 - 4 * (root * root - 1) + 8 * (2 - squared) / (squared * root)) / 2
+        a = min(a, 2 * sqrt(1 + most) - 1)
         b = (a - 1) ** 2 / 4
         c = a + b - 1
         yield a, b, c
-        least = min(least * (a + b * squared) / (1 + c * squared), 1.0)
+        least, most = min(least * (a + b * squared) / (1 + c * squared), 1.0), LARGE
 
 
 def scaled(arrays: Arrays, a: Any) -> tuple[Any, Callable[[Any], Any]] | None:
@@ -69,12 +83,15 @@ def scaled(arrays: Arrays, a: Any) -> tuple[Any, Callable[[Any], Any]] | None:
 
 
 def norm_bound(arrays: Arrays, a: Any) -> float:
-    """A bound of the largest singular value: the Frobenius norm, or less."""
-    xp = arrays.xp
-    sizes = xp.abs(a)
-    by_sums = xp.sqrt(xp.max(xp.sum(sizes, axis=0)) * xp.max(xp.sum(sizes, axis=1)))
-    bounds = xp.stack([by_sums, xp.sqrt(xp.sum(sizes * sizes))])
-    return float(host_values(bounds).min())
+    """A bound of the largest singular value of a matrix: the Frobenius norm, or less."""
+    return float(host_values(norm_bounds(arrays, a)))
+
+
+def norm_bounds(arrays: Arrays, a: Any) -> Any:
+    """Bounds of the largest singular values of a stack: Frobenius norms, or less."""
+    xp, sizes = arrays.xp, arrays.xp.abs(a)
+    rows, cols = (xp.max(xp.sum(sizes, axis=axis), axis=-1) for axis in (-1, -2))
+    return xp.minimum(xp.sqrt(rows * cols), xp.sqrt(xp.sum(sizes * sizes, axis=(-2, -1))))
 
 
 def hermitian_part(arrays: Arrays, x: Any) -> Any:
@@ -83,14 +100,14 @@ def hermitian_part(arrays: Arrays, x: Any) -> Any:
 
 
 def unitary_factor(arrays: Arrays, x: Any, is_hermitian: bool = False) -> Any:
-    """The unitary polar factor of a square matrix of a norm up to 1.
+    """The unitary polar factors of square matrices of norms up to 1.
 
     Of singular values below `LEAST` the factor has values below 1, for the same vectors.
     """
     xp = arrays.xp
     narrow, wide = (getattr(xp, name) for name in (arrays.dtype.name, _double(arrays)))
     for a, b, c in weights(LEAST, 10 * arrays.precision):
-        if c > LARGE:
+        if c > 2 * LARGE:
             x = _by_qr(arrays, xp.astype(x, wide, copy=False), a, b, c)
         else:
             x = _by_cholesky(arrays, xp.astype(x, narrow, copy=False), a, b, c)
@@ -112,27 +129,32 @@ def _double(arrays: Arrays) -> str:
     return "complex128" if arrays.dtype.is_complex else "float64"
 
 
-def _gram(arrays: Arrays, x: Any, scale: float = 1.0) -> Any:
-    """The lower triangle of ``scale * XᴴX``."""
+def _gram(arrays: Arrays, x: Any, scale: float = 1.0, of_rows: bool = False) -> Any:
+    """The lower triangle of ``scale * XᴴX``, or of ``scale * X Xᴴ``."""
     if arrays.dtype.is_complex:
-        return herk(x, alpha=scale, lower=True, trans="C")
-    return syrk(x, alpha=scale, lower=True, trans="T")
+        return herk(x, alpha=scale, lower=True, trans="N" if of_rows else "C")
+    return syrk(x, alpha=scale, lower=True, trans="N" if of_rows else "T")
 
 
 def _by_cholesky(arrays: Arrays, x: Any, a: float, b: float, c: float) -> Any:
     """One step by the Cholesky factor of I + c XᴴX."""
     factor = lapack.potrf(_gram(arrays, x, c) + arrays.identity(x.shape[-1]), lower=True)[0]
     solved = trsm(factor, x, alpha=a - b / c, side="R", lower=True, trans="C")
-    return (b / c) * x + trsm(factor, solved, side="R", lower=True)
+    return (b / c) * x + trsm(factor, solved, side="R", lower=True, out=solved)
 
 
 def _by_qr(arrays: Arrays, x: Any, a: float, b: float, c: float) -> Any:
-    """One step by orthonormal columns [Q1; Q2] of [√c X; I], which CholeskyQR2 makes."""
+    """One step by orthonormal columns [Q1; Q2] of [√c X; I], which CholeskyQR2 makes.
+
+    Of the first round Q2 is an inverse triangle. The second one is left to the product of both, which needs
+    Q1 G⁻¹ Q2ᴴ with G = Q1ᴴQ1 + Q2ᴴQ2 of the first.
+    """
     identity = arrays.identity(x.shape[-1], dtype=_double(arrays))
     factor = lapack.potrf(_gram(arrays, x, c) + identity, lower=True)[0]
     first = trsm(factor, x, alpha=sqrt(c), side="R", lower=True, trans="C")
-    second = trsm(factor, identity, side="R", lower=True, trans="C")
-    factor = lapack.potrf(_gram(arrays, first) + _gram(arrays, second), lower=True)[0]
-    first, second = (trsm(factor, q, side="R", lower=True, trans="C") for q in (first, second))
-    product = gemm(first, second, alpha=(a - b / c) / sqrt(c), trans_b="C")
-    return (b / c) * x + product
+    adjoint = lapack.trtri(factor, lower=True)[0]
+    gram = _gram(arrays, first) + _gram(arrays, adjoint, of_rows=True)
+    factor = lapack.potrf(gram, lower=True)[0]
+    for trans in "NC":
+        trsm(factor, adjoint, lower=True, trans=trans, out=adjoint)
+    return (b / c) * x + gemm(first, adjoint, alpha=(a - b / c) / sqrt(c))

@@ -19,7 +19,7 @@ from .arrays import Arrays, gemm_of
 from .qr import qr
 from .structures import conjugate_transpose
 
-__all__ = ["hermitian_triplets", "problem_of"]
+__all__ = ["hermitian_triplets", "of_adjoint", "problem_of"]
 
 #: ``solve(stack, first)`` returns eigenvalues, ascending, and eigenvectors of Hermitian matrices; vectors
 #: before the `first` one may be anything.
@@ -30,6 +30,14 @@ def problem_of(dtype: Dtype, n: int) -> tuple[Dtype, int]:
     """The dtype and the order of the Hermitian matrices for matrices of n columns, and no fewer rows."""
     wide = {"s": DTYPES["d"], "c": DTYPES["z"]}.get(dtype.letter)
     return (dtype, 2 * n) if wide is None else (wide, n)
+
+
+def of_adjoint(arrays: Arrays, triplets: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
+    """Left vectors, singular values and right vectors, as rows, of matrices from those of their adjoints."""
+    u, s, vh = triplets
+    if u is None:
+        return triplets
+    return conjugate_transpose(arrays, vh), s, conjugate_transpose(arrays, u)
 
 
 def hermitian_triplets(
@@ -55,10 +63,7 @@ def hermitian_triplets(
     *_, m, n = a.shape
     if m < n:
         adjoint = conjugate_transpose(arrays, a)
-        u, s, vh = hermitian_triplets(name, arrays, adjoint, full, with_vectors, solve)
-        if not with_vectors:
-            return None, s, None
-        return conjugate_transpose(arrays, vh), s, conjugate_transpose(arrays, u)
+        return of_adjoint(arrays, hermitian_triplets(name, arrays, adjoint, full, with_vectors, solve))
     wide, order = problem_of(arrays.dtype, n)
     by = _by_gram if order == n else _by_both
     return by(name, arrays, a, wide, full, with_vectors, solve)

@@ -1,8 +1,8 @@
-"""Singular values and vectors of one large matrix: a unitary polar factor, and eigenvectors of the other one.
+"""Singular values and vectors of large matrices: a unitary polar factor, and eigenvectors of the other one.
 
 A = U H with U unitary and H Hermitian. H = V S Vᴴ gives A = (U V) S Vᴴ (Nakatsukasa and Higham, 2013). U is
-found for singular values that are not small; what is left of A between the spaces of the small ones is
-divided again. More rows than columns are reduced by QR factors first.
+found for singular values that are not small; what is left of one matrix between the spaces of the small ones
+is divided again. More rows than columns are reduced by QR factors first.
 """
 
 from __future__ import annotations
@@ -14,21 +14,79 @@ from typing import Any
 import numpy as np
 
 from ..keyword.level3 import gemm
-from .arrays import Arrays
+from .arrays import Arrays, gemm_of
 from .checks import host_values
-from .halley import LEAST, hermitian_part, norm_bound, scaled, unitary_factor
+from .halley import LEAST, hermitian_part, norm_bound, norm_bounds, scaled, unitary_factor
+from .hermitian_triplets import of_adjoint
 from .qr import qr
 from .structures import conjugate_transpose
 
-__all__ = ["divided_triplets"]
+__all__ = ["divided_triplets", "polar_triplets"]
 
 #: Singular values, of the norm, up to which the unitary factor may not be one yet; multiple of the precision
 #: up to which they are not known.
 SMALL, HIDDEN = 10 * LEAST, 100
 ZERO = 10  # multiple of the precision times the norm up to which a block is zero
 
-#: ``solve(matrix)`` returns eigenvalues, ascending, and eigenvectors of a Hermitian matrix.
+#: ``solve(matrices)`` returns eigenvalues, ascending, and eigenvectors of Hermitian matrices.
 Solve = Callable[[Any], tuple[Any, Any]]
+
+
+def polar_triplets(
+    name: str, arrays: Arrays, a: Any, full: bool, with_vectors: bool, solve: Solve
+) -> tuple[Any, Any, Any] | None:
+    """Left singular vectors, singular values, descending, and right vectors, conjugated, as rows; None where
+    a singular value of a matrix is so small that its polar factor is not known.
+
+    Parameters
+    ----------
+    name : str
+        The function that is called, for messages.
+    arrays : Arrays
+    a : array, shape (..., m, n)
+        The matrices in the dtype of the computation. Results are NaN where one is not finite.
+    full : bool
+        Whether there are m left and n right vectors.
+    with_vectors : bool
+        Without it the vectors are None.
+    solve : callable
+        ``solve(matrices)`` returns eigenvalues and eigenvectors of Hermitian matrices, with both triangles.
+    """
+    xp, (*_, m, n), basis = arrays.xp, a.shape, None
+    if m < n:
+        adjoint = conjugate_transpose(arrays, a)
+        found = polar_triplets(name, arrays, adjoint, full, with_vectors, solve)
+        return None if found is None else of_adjoint(arrays, found)
+    scale = _not_zero(arrays, xp.max(xp.abs(a), axis=(-2, -1)))
+    a = a / scale[..., None, None]
+    if m > n:
+        basis, a = qr(a, mode="full" if full else "economic", check_finite=False)
+        a = a[..., :n, :]
+    bound = _not_zero(arrays, norm_bounds(arrays, a))
+    a = a / bound[..., None, None]
+    factor = unitary_factor(arrays, a)
+    w, v = solve(hermitian_part(arrays, gemm_of(name, factor, a, arrays.dtype, trans_a="C")))
+    if host_values(xp.any(w <= _small(arrays))):  # not where it is NaN
+        return None
+    s = xp.flip(w, axis=-1) * bound[..., None] * scale[..., None]
+    if not with_vectors:
+        return None, s, None
+    v = xp.flip(v, axis=-1)
+    u = gemm_of(name, factor, v, arrays.dtype)
+    if basis is not None:
+        columns = gemm_of(name, basis[..., :n], u, arrays.dtype)
+        u = xp.concat([columns, basis[..., n:]], axis=-1) if full else columns
+    return u, s, conjugate_transpose(arrays, v)
+
+
+def _not_zero(arrays: Arrays, x: Any) -> Any:
+    """Numbers, and 1 in place of 0."""
+    return arrays.xp.where(x == 0, x + 1, x)
+
+
+def _small(arrays: Arrays) -> float:
+    """The singular value, of the norm, up to which the polar factor is not known."""
+    return max(SMALL, HIDDEN * arrays.precision)
 
 
 def divided_triplets(arrays: Arrays, a: Any, full: bool, solve: Solve) -> tuple[Any, Any, Any]:
@@ -46,8 +104,7 @@ def divided_triplets(arrays: Arrays, a: Any, full: bool, solve: Solve) -> tuple[
     """
     m, n = a.shape
     if m < n:
-        u, s, vh = divided_triplets(arrays, conjugate_transpose(arrays, a), full, solve)
-        return conjugate_transpose(arrays, vh), s, conjugate_transpose(arrays, u)
+        return of_adjoint(arrays, divided_triplets(arrays, conjugate_transpose(arrays, a), full, solve))
     xp = arrays.xp
     found = scaled(arrays, a)
     if found is None:
@@ -80,7 +137,7 @@ def _triplets(arrays: Arrays, a: Any, solve: Solve, tolerance: float | None = No
     factor = unitary_factor(arrays, a / bound)
     values, vectors = solve(hermitian_part(arrays, gemm(factor, a, trans_a="C")))
     values, vectors = xp.flip(xp.abs(values), axis=0), xp.flip(vectors, axis=1)
-    rank = int(np.count_nonzero(host_values(values) > max(SMALL, HIDDEN * arrays.precision) * bound))
+    rank = int(np.count_nonzero(host_values(values) > _small(arrays) * bound))
     left = gemm(factor, vectors[:, :rank])
     if rank == n:
         return left, values, vectors

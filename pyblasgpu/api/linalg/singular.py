@@ -81,7 +81,7 @@ def svd(
         Whether vectors are computed; else the singular values are the only result.
     lapack_driver : {'gesdd', 'gesvd'}, default 'gesdd'
         LAPACK's routine of host arrays, by divide and conquer or by QR iteration. Device arrays have
-        Jacobi's method by either name.
+        Jacobi's method by either name, and eigenvalues of Hermitian matrices if they are large.
 
     Returns
     -------

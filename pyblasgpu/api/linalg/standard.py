@@ -12,12 +12,14 @@ from numpy.linalg import LinAlgError
 
 from ...cpu.scipy.level3 import at_elements
 from ...cpu.scipy.stacks import over_stacks, scipys_linalg
-from ...frontend.calls.lazy_routines import routine_module
+from ...database.policy import MAX_VALUE
+from ...frontend.calls.lazy_routines import policy_at, routine_module
+from ...types import Dtype
 from ..lapack.eigen import Vectors, eigen_of_host_stack, eigen_on_device
 from ..lapack.singular import svd_of_host_stack, svd_on_device
 from .arrays import Arrays
 from .hermitian_triplets import hermitian_triplets, problem_of
-from .polar_division import divided_triplets
+from .polar_division import divided_triplets, polar_triplets
 from .spectral_division import divided_eigenpairs
 from .structures import mirrored
 
@@ -224,6 +226,8 @@ def _triplets_on_device(
     *batch, m, n = matrix.shape
     if m and n:
         try:
+            if divides and _takes_longer(arrays, min(m, n), with_vectors):
+                raise NotImplementedError(name)
             u, s, vh, _ = svd_on_device(name, arrays.dtype, matrix, full, with_vectors)
         except NotImplementedError:
             if not divides:
@@ -240,18 +244,34 @@ def _triplets_on_device(
     return u, s, vh
 
 
+def _takes_longer(arrays: Arrays, k: int, with_vectors: bool) -> bool:
+    """Whether kernels have singular values of matrices of a lesser extent k, but take longer for them."""
+    most = policy_at(arrays.device).jacobi_svd_max_columns.get(arrays.dtype.letter, MAX_VALUE)
+    return with_vectors and k > most and arrays.may_wait
+
+
 def _large_triplets(
     name: str, arrays: Arrays, matrix: Any, full: bool, with_vectors: bool
 ) -> tuple[Any, Any, Any]:
     """Singular values and vectors of device matrices that kernels do not have, see `singular_triplets`."""
-    dtype, order = problem_of(arrays.dtype, min(matrix.shape[-2:]))
-    if order <= routine_module("lapack.syevd").max_order(dtype, arrays.device):
+    *batch, m, n = matrix.shape
+    dtype, order = problem_of(arrays.dtype, min(m, n))
 
-        def solve_hermitian(each: Any, first: int) -> tuple[Any, Any]:
-            wanted: Vectors = (first, each.shape[-1]) if with_vectors and first else with_vectors
-            values, vectors, _ = eigen_on_device(name, dtype, each, True, wanted)
-            return values, vectors
+    def fits(dtype: Dtype, order: int) -> bool:
+        return bool(order <= routine_module("lapack.syevd").max_order(dtype, arrays.device))
 
+    def solve_hermitian(each: Any, first: int = 0) -> tuple[Any, Any]:
+        wanted: Vectors = (first, each.shape[-1]) if with_vectors and first else with_vectors
+        values, vectors, _ = eigen_on_device(name, dtype, each, True, wanted)
+        return values, vectors
+
+    is_one = prod(batch) == 1 and with_vectors
+    goes_by_polar = dtype is arrays.dtype and arrays.may_wait
+    if goes_by_polar and fits(dtype, min(m, n)) and not is_one:
+        found = polar_triplets(name, arrays, matrix, full, with_vectors, solve_hermitian)
+        if found is not None:
+            return found
+    if fits(dtype, order) and not (goes_by_polar and is_one):
         return hermitian_triplets(name, arrays, matrix, full, with_vectors, solve_hermitian)
     solve = partial(_eigenpairs_on_device, name, arrays, low=True, with_vectors=True)
     u, s, vh = _one_after_another(arrays, matrix, lambda each: divided_triplets(arrays, each, full, solve))

@@ -7,7 +7,9 @@ from functools import cache, wraps
 from importlib import import_module
 from typing import Any, TypeVar, cast
 
-__all__ = ["contexts", "device_for", "on_device", "stream_of", "stream_pointer"]
+from ...errors import BackendUnavailable
+
+__all__ = ["contexts", "device_for", "is_captured", "on_device", "stream_of", "stream_pointer"]
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -51,6 +53,14 @@ def stream_pointer(stream: Any) -> int | None:
     if hasattr(stream, "__index__"):
         return int(stream)
     raise TypeError(f"stream must be an int or a stream object, not a {type(stream).__name__}")
+
+
+def is_captured(stream: int) -> bool:
+    """Whether what is enqueued on a stream becomes part of a graph: the host may not wait for it."""
+    try:
+        return bool(import_module("...gpu.launch", __package__).is_captured(stream))
+    except BackendUnavailable:  # nor is there a graph without a driver
+        return False
 
 
 def stream_of(device: int, stream: Any, routine: str) -> int | None:
