@@ -4,7 +4,8 @@ A panel of columns below the band has a QR factorization, H = I - V T Vᴴ. With
 X = W - V (Tᴴ Vᴴ W) / 2 the rest of A becomes A - V Xᴴ - X Vᴴ. Some panels go together: what they take off the
 rest is kept as factors, [V X] and [X V], and taken off columns of the next panel, and off products with A.
 At the end it is one product (Wang and others, 2023). So each panel reads the rest of A once, and the update
-has many columns.
+has many columns. [X V] is behind the columns of A: one product with the adjoint of both is A V T, and below
+it what [V X] is multiplied by.
 """
 
 from __future__ import annotations
@@ -22,13 +23,16 @@ from . import geqrf
 from .block_reflector import BlockReflector, emit_block_reflector
 from .factor_steps import leaf_config
 
-__all__ = ["emit"]
+__all__ = ["columns", "emit"]
 
 PANELS = 8  # panels whose updates go together
 
 
 class _Update(NamedTuple):
-    """A product to be taken off the rest of A: `left` times `right`ᴴ, of rows from `top` on."""
+    """A product to be taken off the rest of A: `left` times `right`ᴴ.
+
+    The rows of `left` are those from `top` on, and as many more as it has columns, for products.
+    """
 
     left: Operand
     right: Operand
@@ -36,8 +40,12 @@ class _Update(NamedTuple):
 
     def rows(self, first: int, count: int, cols: int) -> tuple[Operand, Operand]:
         """Rows of both factors, and the columns that there are."""
-        left, right = (each.block(first - self.top, 0, count, cols) for each in (self.left, self.right))
-        return left, right
+        return self.left.block(first - self.top, 0, count, cols), self.right.block(first, 0, count, cols)
+
+
+def columns(width: int) -> int:
+    """Columns of memory behind those of A, for a band of this width."""
+    return 2 * PANELS * width
 
 
 def emit(launches: LaunchList, tau: Operand, a: Operand, width: int) -> None:
@@ -51,7 +59,7 @@ def emit(launches: LaunchList, tau: Operand, a: Operand, width: int) -> None:
     a : Operand
         n by n, n > `width`, both triangles. Its diagonal and `width` subdiagonals become the band, what is
         below them the vectors of the reflectors, whose ones are on the last subdiagonal. What is above the
-        diagonal means nothing then.
+        diagonal means nothing then, nor do the ``columns(width)`` columns of memory behind A.
     width : int
         Subdiagonals of the band.
     """
@@ -63,8 +71,8 @@ def emit(launches: LaunchList, tau: Operand, a: Operand, width: int) -> None:
         top = outer + width
         with launches.temporary(), launches.chain():
             size = 2 * width * len(firsts)
-            left, right = (launches.scratch(n - top, size, 1, ALIGNED) for _ in range(2))
-            update = _Update(left, right, top)
+            left = launches.scratch(n - top + size, size, 1, ALIGNED)
+            update = _Update(left, a.block(0, n, n, size), top)
             for number, first in enumerate(firsts):
                 _emit_panel(launches, tau, a, first, width, update, 2 * width * number)
             last = firsts[-1] + width
@@ -90,15 +98,14 @@ def _emit_panel(
         t = _emit_reflectors(launches, tau.block(first, 0, count, 1), panel, v)
         vt, small = (launches.scratch(each, count, 1, ALIGNED) for each in (rows, count))
         emit_gemm(launches, 1.0, v, t, 0.0, vt)
-        emit_gemm(launches, 1.0, a.block(below, below, rows, rows), vt, 0.0, x)
+        whole, both = a.block(below, below, rows, rows + done), x._replace(rows=rows + done)
+        emit_gemm(launches, 1.0, whole.T.conjugate(), vt, 0.0, both)
         if done:
-            left, right = update.rows(below, rows, done)
-            product = launches.scratch(done, count, 1, ALIGNED)
-            emit_gemm(launches, 1.0, right.T.conjugate(), vt, 0.0, product)
-            emit_gemm(launches, -1.0, left, product, 1.0, x)
+            left, _ = update.rows(below, rows, done)
+            emit_gemm(launches, -1.0, left, both.block(rows, 0, done, count), 1.0, x)
         emit_gemm(launches, 1.0, vt.T.conjugate(), x, 0.0, small)
         emit_gemm(launches, -0.5, v, small, 1.0, x)
-    swapped = update.right.block(below - update.top, done + count, rows, count)
+    swapped = update.right.block(below, done + count, rows, count)
     both = v._replace(batch=2, batch_stride=count * v.col_stride)
     emit_copy(launches, 1.0, both, swapped._replace(batch=2, batch_stride=-count * swapped.col_stride))
 

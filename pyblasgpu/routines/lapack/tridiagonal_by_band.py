@@ -62,7 +62,8 @@ def emit_reduction(
     """Emit T of one matrix; without vectors no reflectors of the chase are kept."""
     n, config = a.rows, config_of(launches)
     ld, steps = config.leading_dimension(n), config.steps(n)
-    work, tau = stack(launches, ld * config.columns(n), 1), stack(launches, n, 1)
+    columns = max(config.columns(n), n + band_reduction.columns(config.WIDTH))
+    work, tau = stack(launches, ld * columns, 1), stack(launches, n, 1)
     form = Tridiagonal.in_scratch(launches, tree, work, tau)
     count = -(-(n - 1) // GROUP) * steps if with_vectors else 1
     height = config.WIDTH + GROUP
