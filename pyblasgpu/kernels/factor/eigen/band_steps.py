@@ -295,6 +295,8 @@ def stepper(config: Any) -> Callable:
             right(0, x, acc, z)
             for part in range(REALS):
                 v[part] -= acc[part]
+        else:  # all warps have read the column that the first one writes
+            cuda.syncthreads()
 
         # (2) the reflector of this step, while products with what is below its first element are summed
         for part in range(REALS):
