@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 import scipy.linalg
 from eigen_cases import check_eigen, check_singular, hermitian
+from eigen_testers import ORDERS, THRESHOLD, singular_ratios, symmetric_ratios, worst
+from eigen_testers import SHAPES as SHAPES_OF_TESTERS
 from qr_cases import matrix_of
 
 from pyblasgpu import lapack, linalg
@@ -203,3 +205,17 @@ def test_host_stacks(monkeypatch, letter, shape):
         w, v = linalg.eigh(whole)
         check_eigen(whole, w, v)
         check_eigen(whole, linalg.eigvalsh(whole))
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("by_band", [False, True])
+def test_ratios_of_lapack_testers(letter, by_band, decide_by):
+    place = cupy.asarray, cupy.asnumpy
+    if by_band:
+        decide_by(band_eigh_min_order={letter: 66})
+    for n in ORDERS[-2:] if by_band else ORDERS:
+        ratios = worst(symmetric_ratios, letter, n, place)
+        assert max(ratios.values()) < THRESHOLD, (n, ratios)
+    for shape in SHAPES_OF_TESTERS:
+        ratios = worst(singular_ratios, letter, shape, place)
+        assert max(ratios.values()) < THRESHOLD, (shape, ratios)
