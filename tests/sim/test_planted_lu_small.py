@@ -106,6 +106,9 @@ UNREAL = determinants(test_determinant.special, dtype="D")
 DEFECTS = [
     (FACTOR, "row[k * REALS + part], real(0)", "row[(k + 1) * REALS + part], real(0)", factors(order="C")),
     (FACTOR, "put(pivot_row, values, left)\n            sync_warp()", "put(pivot_row, values, left)", ONE),
+    (ROWS, "if left > start:", "if left > start + 8:", WARP),
+    (ROWS, "load(held, 0, pivot_row, start * REALS)", "load(held, 0, pivot_row, 0)", WARP),
+    (ROWS, "factor[0] * held[y + 1] - factor[1]", "factor[0] * held[y + 1] + factor[1]", factors("z")),
     (FACTOR, "find(real(1), done, is_zero", "find(real(done), done, is_zero", ZEROS),
     (FACTOR, "int32(failed + 1)", "int32(failed)", ZEROS),
     (FACTOR, "(done < steps) & (values[0]", "(values[0]", Check("getrf_small", test_lu_small.check_rows_left)),

@@ -19,7 +19,7 @@ from ....errors import require
 from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ....gpu.build.compile import KernelSource
 from ...common.parameters import parameters
-from .panel_rows import eliminator, row_putter, sizer
+from .panel_rows import group_eliminator, row_putter, sizer
 from .small_matrices import GROUPS, ORDER, SmallMatrices, first_max, matrix_loader, matrix_writer
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ PARAMETERS = parameters(
     "int64: a_rs, a_cs, piv_step, stride_a, stride_piv, stride_info",
 )
 TURNS = 2  # slots for pivot rows, used in turn
+TOGETHER = 8  # elements of the pivot's row that a lane has in registers
 OTHER_REGISTERS = 64  # of a thread, besides those for its row
 
 
@@ -241,7 +242,7 @@ def _build(config: GetrfSmall):
     offset, shared_pointer, quotient, sync_warp = ptx.offset, ptx.shared_pointer, ptx.quotient, ptx.sync_warp
     find, load_row, finish = first_max(config), _row_loader(config), _finisher(config)
     widths = tuple(width for width in GROUPS if width <= config.COLS)
-    put, eliminate = row_putter(config, widths), eliminator(config, widths)
+    put, eliminate = row_putter(config, widths), group_eliminator(config, TOGETHER)
     size_of, zero, grid_dependency_wait = sizer(config), ptx.fill(HELD), ptx.grid_dependency_wait
 
     def getrf_small(

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 
-from ....gpu.backend import device_function, in_order, ptx, unrolled
+from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ...common.substitution import divider
 
-__all__ = ["eliminator", "row_putter", "sizer"]
+__all__ = ["eliminator", "group_eliminator", "row_putter", "sizer"]
 
 
 def row_putter(config, widths: tuple[int, ...]):
@@ -54,12 +54,10 @@ def eliminator(config, widths: tuple[int, ...]):
 
     `widths`: how many elements may be updated, growing up to all.
     """
-    facts = config.dtype_facts
-    REALS, PIVOT = facts.reals_per_element, config.row_reals - facts.reals_per_element
-    real, divide = ptx.REALS[facts.real], divider(facts)
+    REALS, WIDTH = config.dtype_facts.reals_per_element, 16 // config.dtype_facts.real_size
 
     def step(fewer: int, columns: int) -> Callable:
-        update, IS_ALL = ptx.eliminate_row(columns, REALS, 16 // facts.real_size), columns == widths[-1]
+        update, IS_ALL = ptx.eliminate_row(columns, REALS, WIDTH), columns == widths[-1]
 
         @device_function
         def update_row(values, factor, pivot_row, left):
@@ -68,7 +66,51 @@ def eliminator(config, widths: tuple[int, ...]):
 
         return update_row
 
-    update = in_order([step(*each) for each in pairwise((0, *widths))])
+    return _dividing(config, in_order([step(*each) for each in pairwise((0, *widths))]))
+
+
+def group_eliminator(config, together: int):
+    """Return ``eliminate`` of `eliminator`, by `together` elements while any is left.
+
+    Fewer registers hold the row of the pivot, so that more warps are resident.
+    """
+    facts = config.dtype_facts
+    REALS, COMPLEX, EACH = facts.reals_per_element, facts.is_complex, min(together, config.COLS)
+    real, WIDTH, SPAN = ptx.REALS[facts.real], 16 // facts.real_size, EACH * facts.reals_per_element
+    load = ptx.load_shared(WIDTH, SPAN // WIDTH, WIDTH)
+
+    def group(start: int) -> Callable:
+        @device_function
+        def take_off(k, values, factor, held):
+            x, y = (start + k) * REALS, k * REALS
+            if COMPLEX:
+                re = values[x + 2] - factor[0] * held[y] + factor[1] * held[y + 1]
+                im = values[x + 3] - factor[0] * held[y + 1] - factor[1] * held[y]
+                values[x], values[x + 1] = re, im
+            else:
+                values[x] = values[x + 1] - factor[0] * held[y]
+
+        take_all_off = unrolled(EACH, take_off)
+
+        @device_function
+        def update(values, factor, pivot_row, left):
+            if left > start:
+                held = cuda.local.array(SPAN, real)
+                load(held, 0, pivot_row, start * REALS)
+                take_all_off(0, values, factor, held)
+
+        return update
+
+    return _dividing(config, in_order([group(start) for start in range(0, config.COLS, EACH)]))
+
+
+def _dividing(config, update: Callable) -> Callable:
+    """``eliminate`` of `eliminator`, whose other elements are updated by ``update(values, factor, pivot_row,
+    left)``.
+    """
+    facts = config.dtype_facts
+    REALS, PIVOT = facts.reals_per_element, config.row_reals - facts.reals_per_element
+    real, divide = ptx.REALS[facts.real], divider(facts)
 
     @device_function
     def eliminate(values, factor, pivot_row, out, at, left):
