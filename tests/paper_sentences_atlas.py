@@ -4,27 +4,51 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import chain
 
 from paper_results import ROOT, newest, paper_tables, span, study
 
-from tuning.papers import recorded
+from tuning.papers import plasma, recorded
 from tuning.papers.atlas import replay
 
 
 def atlas() -> Iterator[str]:
-    rows = {row["routine"]: row for row in study("atlas")["results"]}
+    rows = {f"{row['dtype'].upper()}{row['routine'].upper()}": row for row in study("atlas")["results"]}
     timed = {name: len(row["whole"]) for name, row in rows.items()}
-    every = {
+    assert timed == {
         name: len(row["stops"]) * len(row["leaves"]) * len(row["products"]) for name, row in rows.items()
     }
-    assert timed["trmm"] == every["trmm"]
-    overheads = [each["overhead"] for row in rows.values() for each in replay(row)]
-    yield f"at most {max(overheads):.1f} % for DTRSM, DTRMM, DPOTRF and DGETRF"
-    yield f"of DTRMM all {timed['trmm']}"
-    yield (
-        f"of DTRSM {timed['trsm']} of {every['trsm']}, of DPOTRF {timed['potrf']} of {every['potrf']}, "
-        f"and of DGETRF {timed['getrf']} of {every['getrf']}"
-    )
+    d, s = ([timed[f"{letter}{name}"] for name in ("TRMM", "TRSM")] for letter in "DS")
+    yield f"{d[0]} of DTRMM, {d[1]} of DTRSM, {s[0]} of STRMM and {s[1]} of STRSM"
+    overheads = {name: [each["overhead"] for each in replay(row)] for name, row in rows.items()}
+    others = {f"{row['dtype']}{row['routine']}": row for row in study("plasma")["results"]}
+    for name, row in others.items():
+        overheads[name] = [each["overhead"] for each in plasma.replay(row)]
+        assert len(overheads[name]) == 3 and all(len(each["tflops"]) == 3 for each in row["whole"])
+    qr = [f"{max(overheads.pop(f'{letter}geqrf')):.1f} % in {letter}" for letter in "ds"]
+    most = max(chain(*overheads.values()))
+    yield f"at most {most:.1f} % for TRSM, TRMM, Cholesky and LU in d and s; QR at most {' and '.join(qr)}"
+    pairs = [len(others[f"d{name}"]["whole"]) for name in ("potrf", "getrf", "geqrf")]
+    yield f"all pairs: {pairs[0]} of Cholesky, {pairs[1]} of LU, {pairs[2]} of QR"
+
+
+def surfaces() -> Iterator[str]:
+    rows = {f"{row['dtype']}{row['routine']}": row for row in study("plasma")["results"]}
+    kept = {
+        name[1:]: {(each["tried"], each["all"]) for each in plasma.replay(row)} for name, row in rows.items()
+    }
+    assert kept["potrf"] == {(4, 4)}
+    ((lu, of_lu),), ((qr, of_qr),) = kept["getrf"], kept["geqrf"]
+    yield f"The first stage keeps all pairs of Cholesky, {lu} of {of_lu} of LU and {qr} of {of_qr} of QR"
+    for letter in "ds":
+        for nb in plasma.ROUTINES["getrf"].outer:
+            of_nb = [each for each in rows[f"{letter}getrf"]["whole"] if each["nb"] == nb]
+            assert {max(of_nb, key=lambda each: each["tflops"][n])["ib"] for n in of_nb[0]["tflops"]} == {32}
+    yield "In LU an IB of 32 is the best of every NB and order"
+    steps = {(each["nb"], each["ib"]): each["tflops"] for each in rows["sgeqrf"]["steps"]}
+    assert plasma.pruned(steps)[-1] == (128, 32) and steps[128, 32] / steps[128, 16] < 1.03
+    assert {row["ES pair"] for row in plasma.replay(rows["sgeqrf"])} == {(128, 16)}
+    yield "factors are faster with NB = 128 and IB = 16"
 
 
 def atlas_recorded() -> Iterator[str]:

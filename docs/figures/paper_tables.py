@@ -20,7 +20,6 @@ ROOT = Path(__file__).resolve().parents[2]
 BENCHMARKS = ROOT / "benchmarks" / "results"
 STUDIES = ROOT / "tuning" / "papers" / "results"
 NOTHING = "Nothing is recorded yet."
-FEW = "Appendix A"  # a sample of Steinsland's schemes that is too small to rank them
 READ, WRITTEN, L2 = "dram__bytes_read.sum", "dram__bytes_write.sum", "lts__t_bytes.sum"
 #: Rows of the traffic: routine and side, and what the page calls them.
 SIDES = {
@@ -233,9 +232,8 @@ def scheme_winners() -> Iterator[str]:
     """Steinsland's question: the scheme that is the fastest by order, and its rate, a device each."""
     for path in sorted(STUDIES.glob("*/steinsland.json")):
         run = json.loads(path.read_text())
-        results = [row for row in run["results"] if row.get("figure") != FEW]
-        orders = list(dict.fromkeys(n for row in results for n in row["ours"]))
-        rows = [[_sample(row), *(_winner(row["schemes"], n) for n in orders)] for row in results]
+        orders = sorted({n for row in run["results"] for n in row["ours"]}, key=int)
+        rows = [[_sample(row), *(_winner(row["schemes"], n) for n in orders)] for row in run["results"]]
         yield from ("", f"{run['device']}, TFLOP/s by order:", "")
         yield from markdown_rows(("GEMM", *orders), rows)
     yield ""

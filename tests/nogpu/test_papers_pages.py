@@ -191,7 +191,6 @@ def test_the_fastest_schemes_of_a_run_that_was_cut_off(papers, tmp_path, monkeyp
         "schemes": schemes(none=1.0, both=2.0),
     }
     results = [row, {**row, "layout": "tn", "ours": {}, "schemes": schemes(none=3.0)}]
-    results.append({**row, "figure": "Appendix A", "schemes": schemes(none=7.0)})  # a small sample
     results.append({**row, "figure": "larger sample", "schemes": schemes(none=5.0)})
     (tmp_path / "a_card" / "steinsland.json").write_text(json.dumps({"device": "A card", "results": results}))
     lines = list(papers.lines_of("scheme_winners"))

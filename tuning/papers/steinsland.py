@@ -269,15 +269,16 @@ def _tables(made: dict[str, Any], options: argparse.Namespace) -> list[Table]:
 
 
 def _figures(made: dict[str, Any], options: argparse.Namespace) -> list[Figure]:
-    figures = []
+    """A figure a type and layout, of the last sample."""
+    figures = {}
     for row in made["results"]:
         curves = {
             scheme: [(float(n), best["tflops"]) for n, best in found["best"].items() if best]
             for scheme, found in row["schemes"].items()
         }
         name = f"{row['dtype']}gemm_{row['layout']}"
-        figures.append(Figure(f"steinsland_{name}", f"Schemes of {name} on {made['device']}", curves))
-    return figures
+        figures[name] = Figure(f"steinsland_{name}", f"Schemes of {name} on {made['device']}", curves)
+    return list(figures.values())
 
 
 def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
