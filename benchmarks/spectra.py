@@ -35,7 +35,7 @@ ORDERS = {"eigvalsh": (2048, 4096, 8192, 16384), "eigh": (2048, 4096, 8192, 1638
           "svd": (1024, 2048, 4096, 8192)}  # fmt: skip
 LETTERS_OF_MATRICES = "d"
 ROUTINES = ("eigh", "eigvalsh", "svd")
-LONGEST = 2.5  # seconds
+LONGEST = 1.0  # seconds
 REPEATED = 0.1  # seconds of a call up to which the median of some counts
 BUSY_BYTES, BUSY = 1 << 30, 6  # written before a call, and how many times
 
