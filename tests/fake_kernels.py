@@ -17,6 +17,7 @@ import fake_eigen
 import fake_gemv
 import fake_grouped
 import fake_ldl
+import fake_level1
 import fake_lu
 import fake_qr
 import fake_residues
@@ -393,6 +394,7 @@ class FakeKernel:
         x[...] = b
         self._solve(t, x, alpha)
 
+    level1_reduce = fake_level1.level1_reduce
     gemv, ger, symv_small = fake_gemv.gemv, fake_gemv.ger, fake_gemv.symv_small
 
     jacobi_eigh, jacobi_svd = fake_eigen.jacobi_eigh, fake_eigen.jacobi_svd

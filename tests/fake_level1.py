@@ -35,6 +35,16 @@ def computed(alpha, beta, operation, conj, operands) -> None:
         v[...] = sizes(x).sum(1, keepdims=True)
 
 
+def level1_reduce(fake, grid, pointers, numbers) -> None:
+    """Dot products of real vectors, a batch."""
+    n, bits, incx, incy, stride_x, stride_y, stride_out = numbers
+    config, batch = fake.source.config, grid[2]
+    assert grid == (config.grid(n), 1, batch) and not bits and dict(fake.source.flags)["operation"] == "dot"
+    x = fake.view(pointers[0], n, 1, incx, 1, batch, stride_x)
+    y = fake.view(pointers[1], n, 1, incy, 1, batch, stride_y)
+    fake.view(pointers[4], 1, 1, 1, 1, batch, stride_out)[:, 0] = (x * y).sum(1)
+
+
 class Launches:
     """A launch list that computes with NumPy at the addresses of a run."""
 

@@ -7,7 +7,19 @@ from typing import Any, ClassVar
 __all__ = ["CORE", "Row", "conj", "total"]
 
 #: How many last dimensions of an argument are no batch, where they are not two.
-CORE = {"pivots": 1, "gq": 0, "gd": 0, "atol": 0, "rtol": 0, "info": 0, "sign": 0, "logabsdet": 0, "det": 0}
+CORE = {
+    "pivots": 1,
+    "gq": 0,
+    "gd": 0,
+    "quad": 0,
+    "logdet": 0,
+    "atol": 0,
+    "rtol": 0,
+    "info": 0,
+    "sign": 0,
+    "logabsdet": 0,
+    "det": 0,
+}
 
 
 class Row:

@@ -15,7 +15,7 @@ from ..operands import Operand
 from .copies import emit_copy_to_workspace
 from .launch_list import ALPHA, BETA, LaunchList, cached_launch_list
 
-__all__ = ["launch_list", "reduce_launch_list"]
+__all__ = ["emit_reduce", "launch_list", "reduce_launch_list"]
 
 _MOST_FLAGS = FLAGS // 8  # vectors of a batch that have a flag each: flags are as far apart as reals
 
@@ -81,10 +81,11 @@ def reduce_launch_list(operation: str, conj: bool, *operands: Operand) -> Launch
         Vectors, and the numbers: of the dtype of the vectors (DOT), of their real type (NRM2, ASUM), or int64
         (I?AMAX).
     """
-    return cached_launch_list(_emit_reduce, operands, (operation, conj))
+    return cached_launch_list(emit_reduce, operands, (operation, conj))
 
 
-def _emit_reduce(launches: LaunchList, *arguments) -> None:
+def emit_reduce(launches: LaunchList, *arguments) -> None:
+    """Emit the launch; the arguments are those of `reduce_launch_list`, operation and `conj` last."""
     *inputs, out, operation, conj = arguments
     vectors = tuple(inputs) if operation == "iamax" else _forward(tuple(inputs))
     x, y = vectors[0], vectors[-1]

@@ -17,18 +17,16 @@ __all__ = ["inv_quad_logdet", "inv_quad_logdet_backward"]
 
 
 class InvQuadLogdet(rows.InvQuadLogdet, Operator):
-    operands = ("k", "y", "info", "factor", "x")
+    operands = ("k", "y", "info", "quad", "logdet", "factor", "x")
 
     @staticmethod
     def launches(k, y):
-        return listed("definite_solution")
+        return listed("definite_terms")
 
     @staticmethod
     def finish(outputs, k, y):
-        quad, logdet, factor, x, _ = outputs
-        product = y.conj_physical() * x if x.is_complex() else y * x
-        torch.sum(product.real, (-2, -1), out=quad)
-        torch.sum(factor.diagonal(dim1=-2, dim2=-1).real.log(), -1, out=logdet).mul_(2)
+        if y.is_complex() or y.shape[-1] != 1:
+            _quadratic(outputs, y)
 
     @staticmethod
     def empty(k, y):
@@ -48,7 +46,8 @@ class InvQuadLogdet(rows.InvQuadLogdet, Operator):
             info.zero_()
         if k.numel() and x.numel():
             pb.lapack.potrs(factor, x, 1, 1)
-        InvQuadLogdet.finish(outputs, k, y)
+        _quadratic(outputs, y)
+        torch.sum(factor.diagonal(dim1=-2, dim2=-1).real.log(), -1, out=outputs[1]).mul_(2)
 
 
 class InvQuadLogdetBackward(rows.InvQuadLogdetBackward, Operator):
@@ -61,11 +60,9 @@ class InvQuadLogdetBackward(rows.InvQuadLogdetBackward, Operator):
     @staticmethod
     def finish(outputs, k, y, factor, x, gq, gd):
         gk, gy = outputs
-        torch.mul(x, gq[..., None, None], out=gy)
-        gk.mul_(gd[..., None, None])
-        if not enqueue("downdated", gy, x, gk):
-            _update(gk, gy, x)
-        gy.mul_(2)
+        gk.mul_(gd[..., None, None] if gd.ndim else gd)
+        if not enqueue("downdated", ("x", "gq", "gy", "gk"), x, gq, gy, gk):
+            _update(gk, gy, x, gq)
 
     @staticmethod
     def empty(k, y, factor, x, gq, gd):
@@ -77,18 +74,26 @@ class InvQuadLogdetBackward(rows.InvQuadLogdetBackward, Operator):
     def compute(outputs, k, y, factor, x, gq, gd):
         gk, gy = outputs
         gk.copy_(factor)
-        gy.copy_(x * gq[..., None, None])
         if gk.numel():
             pb.lapack.potri(gk, 1, 1)
             gk.mul_(gd[..., None, None])
-            _update(gk, gy, x)
-        gy.mul_(2)
+        _update(gk, gy, x, gq)
 
 
-def _update(gk: Tensor, gy: Tensor, x: Tensor) -> None:
-    """Turn a lower triangle into the Hermitian matrices ``gk - gy xᴴ``."""
-    pb.gemmtr(gy, adjoint(x), alpha=-1, beta=1, lower=True, out=gk, **where_computed(gk))
-    mirror(gk)
+def _quadratic(outputs: tuple[Tensor, ...], y: Tensor) -> None:
+    """Fill the quadratic form from the solutions."""
+    quad, x = outputs[0], outputs[3]
+    product = y.conj_physical() * x if x.is_complex() else y * x
+    torch.sum(product.real, (-2, -1), out=quad)
+
+
+def _update(gk: Tensor, gy: Tensor, x: Tensor, gq: Tensor) -> None:
+    """Fill ``gy = 2 gq x``, and turn a lower triangle into the Hermitian matrices ``gk - gq x xᴴ``."""
+    gy.copy_(x * gq[..., None, None])
+    if gk.numel():
+        pb.gemmtr(gy, adjoint(x), alpha=-1, beta=1, lower=True, out=gk, **where_computed(gk))
+        mirror(gk)
+    gy.mul_(2)
 
 
 inv_quad_logdet, inv_quad_logdet_backward = register(InvQuadLogdet), register(InvQuadLogdetBackward)

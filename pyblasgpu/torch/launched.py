@@ -135,8 +135,10 @@ def _plain(x: Tensor) -> Tensor:
     return x.detach() if type(x) is Parameter else x
 
 
-def enqueue(name: str, *arrays: Tensor) -> bool:
-    """Enqueue `new_results`' list of this name, of tensors that share no memory; False where none serves."""
+def enqueue(name: str, names: tuple[str, ...], *arrays: Tensor) -> bool:
+    """Enqueue `new_results`' list of this name, of tensors that share no memory, with their names; False where
+    none serves.
+    """
     description = TORCH.read(arrays)
     if description is None or ambient_options() is not None:
         return False
@@ -144,7 +146,7 @@ def enqueue(name: str, *arrays: Tensor) -> bool:
     key = ("enqueued", name, *facts)
     call = find(key)
     if call is None:
-        layouts = _layouts([""] * len(arrays), arrays)
+        layouts = _layouts(names, arrays)
         call = layouts and _call(tuple(layouts), listed(name))
         keep(key, call or False)
     return bool(call) and call.run_apart(addresses, 1, 0, TORCH.current_stream(call.device))

@@ -133,7 +133,7 @@ WALKS = {
     "lu_solve(a, pivots, b)": 20,
     "solve_ex(a, b)": 21,
     "slogdet(a)": 22,
-    "inv_quad_logdet(a, b)": 21,
+    "inv_quad_logdet(a, y)": 23,
     "gemm(r, b)": 26,
     "cholesky_ex(r)": 24,
 }
@@ -143,7 +143,11 @@ WALKS = {
 def test_a_repeated_call_enters_few_functions(call, monkeypatch):
     monkeypatch.setattr("pyblasgpu.torch.linalg_cholesky.check_info", lambda *_: None)
     names = {"a": spd(torch.float64, 8, 8), "b": random(torch.float64, 8, 8)}
-    names |= {"r": names["a"].clone().requires_grad_(), "pivots": torch.arange(1, 9, dtype=torch.int32)}
+    names |= {
+        "r": names["a"].clone().requires_grad_(),
+        "y": names["b"][:, :1].clone(),
+        "pivots": torch.arange(1, 9, dtype=torch.int32),
+    }
     cuda_tensors.install(monkeypatch)
     code = compile(f"ours.{call}", call, "eval")
 

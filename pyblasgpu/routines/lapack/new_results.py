@@ -10,17 +10,18 @@ from collections.abc import Callable
 
 from ...operands import Operand
 from ...types import Region, Trans, Uplo
-from ..copies import emit_copy, emit_mirrored
+from ..copies import emit_copy, emit_mirrored, emit_scale
 from ..joined_lists import emit_from
 from ..launch_list import LaunchList, cached_launch_list
+from ..level1 import emit_reduce
 from ..level3.gemm import emit_gemm
 from . import determinants, getrf, getri, getrs, laswp, potrf, potri, potrs
-from .factor_steps import emit_restore
+from .factor_steps import emit_restore, real_dtype
 
 __all__ = [
     "cholesky",
     "definite_inverse",
-    "definite_solution",
+    "definite_terms",
     "determinant",
     "downdated",
     "factored_solution",
@@ -59,20 +60,42 @@ def _emit_cholesky(
     )
 
 
-def definite_solution(
-    a: Operand, b: Operand, info: Operand, factor: Operand, x: Operand
+def definite_terms(
+    a: Operand,
+    b: Operand,
+    info: Operand,
+    quad: Operand,
+    logdet: Operand,
+    factor: Operand,
+    x: Operand,
 ) -> LaunchList | None:
-    """Return the list of X of A X = B and the lower factor of A, beyond which is anything; where info is not
-    0, X is worth nothing.
+    """Return the list of X of A X = B, the lower factor of A, beyond which is anything, and ``log det A``; of
+    a real column B also of B^T X, `quad`. Where info is not 0, the others are worth nothing.
     """
-    return _listed(_emit_definite_solution, (a, b), (info, factor, x))
+    return _listed(_emit_definite_terms, (a, b), (info, quad, logdet, factor, x))
 
 
-def _emit_definite_solution(
-    launches: LaunchList, a: Operand, b: Operand, info: Operand, factor: Operand, x: Operand
+def _emit_definite_terms(
+    launches: LaunchList,
+    a: Operand,
+    b: Operand,
+    info: Operand,
+    quad: Operand,
+    logdet: Operand,
+    factor: Operand,
+    x: Operand,
 ) -> None:
     _emit_cholesky(launches, a, info, factor, Uplo.LOWER, False)
+    pivots = info._replace(rows=factor.rows, row_stride=0)  # signs are not looked at
+    with launches.temporary():
+        sign = launches.scratch(1, 1, factor.batch)
+        determinants.emit(launches, (pivots, factor, sign, logdet), products=False)
+    with launches.computing_in(logdet.dtype):
+        emit_scale(launches, 2.0, logdet, zero=False)
     _emit_factored_solution(launches, factor, b, x, Uplo.LOWER)
+    if x.cols == 1 and not x.dtype.is_complex:
+        with launches.temporary():
+            emit_reduce(launches, b, x, quad, "dot", False)
 
 
 def factored_solution(c: Operand, b: Operand, x: Operand, *, uplo: Uplo) -> LaunchList | None:
@@ -103,14 +126,29 @@ def _emit_definite_inverse(
         emit_mirrored(launches, inverse, inverse, inverse.dtype.is_complex)
 
 
-def downdated(x: Operand, y: Operand, c: Operand) -> LaunchList | None:
-    """Return the list of all of the Hermitian C - X Y^H, of which the lower triangle of C is given."""
-    return _listed(_emit_downdated, (x, y), (c,))
+def downdated(x: Operand, factor: Operand, y: Operand, c: Operand) -> LaunchList | None:
+    """Return the list of Y = 2 X times a real number, and of all of the Hermitian C - 1/2 Y X^H, of which the
+    lower triangle of C is given; None where the columns of X or Y are not next to each other.
+    """
+    if not all(each.row_stride == 1 and each.cols in (1, each.col_stride // each.rows) for each in (x, y)):
+        return None
+    return _listed(_emit_downdated, (x, factor), (y, c))
 
 
-def _emit_downdated(launches: LaunchList, x: Operand, y: Operand, c: Operand) -> None:
-    emit_gemm(launches, -1.0, x, y.T.conjugate(), 1.0, c, Region.LOWER)
+def _emit_downdated(launches: LaunchList, x: Operand, factor: Operand, y: Operand, c: Operand) -> None:
+    with launches.computing_in(factor.dtype):
+        emit_gemm(launches, 2.0, _as_reals(x), factor, 0.0, _as_reals(y))
+    emit_gemm(launches, -0.5, y, x.T.conjugate(), 1.0, c, Region.LOWER)
     emit_mirrored(launches, c, c, c.dtype.is_complex)
+
+
+def _as_reals(x: Operand) -> Operand:
+    """Return a dense matrix as a column of reals."""
+    parts = x.dtype.reals_per_element
+    rows = x.rows * x.cols * parts
+    return x._replace(
+        rows=rows, cols=1, col_stride=rows, dtype=real_dtype(x.dtype), batch_stride=x.batch_stride * parts
+    )
 
 
 def lu(a: Operand, piv: Operand, info: Operand, factors: Operand) -> LaunchList | None:
