@@ -5,7 +5,8 @@ prints milliseconds of a step, medians of the host's clock until the device has 
 and ratios over the framework's own. Small steps are run several times between two readings of the clock.
 
 - steps: a likelihood and its gradient by `inv_quad_logdet`, by plain operators and under `patch_torch`
-- operators: host microseconds of a call of order 64 by each operator of PyTorch, with gradients and without
+- operators: host microseconds of a call of order 64 by each operator of PyTorch, recorded or not
+- gradients: the same of a call and its gradients
 - gpytorch: GPyTorch's exact step with `patch_torch` and without
 - botorch: iterations of BoTorch's fit and samples of a posterior, in d, with `patch_torch` and without
 - jax: the step under `jax.jit` by `pyblasgpu.jax` and by `jax.numpy`
@@ -39,7 +40,7 @@ from benchmarks.gaussian_steps import (
     torch_problem,
     torch_ways,
 )
-from benchmarks.operator_calls import N, operator_calls
+from benchmarks.operator_calls import N, gradient_calls, operator_calls
 from benchmarks.study import Namespace, Option, Row, Rows, Study, attempt, device_facts, main, means
 from pyblasgpu.bench import machine
 from pyblasgpu.testing.clocks import host_clock
@@ -246,6 +247,16 @@ def operators(options: Namespace) -> Rows:
                 yield attempt(facts, _microseconds, ours, own)
 
 
+def gradients(options: Namespace) -> Rows:
+    if missing := without("gradients", "torch"):
+        yield from missing
+        return
+    for letter in options.letters:
+        for name, ours, own in gradient_calls(letter, options.device):
+            facts = {"part": "gradients", "call": name, "dtype": letter, "n": N}
+            yield attempt(facts, _microseconds, ours, own)
+
+
 def _microseconds(ours: Call, own: Call) -> Row:
     """Host microseconds of a call, which is queued and not waited for."""
 
@@ -314,6 +325,8 @@ def labelled(rows: Iterable[Row]) -> Iterator[Row]:
             continue
         if row["part"] == "operators":
             label = f"{row['dtype']} operators{', recorded' if row['recorded'] else ''}"
+        elif row["part"] == "gradients":
+            label = f"{row['dtype']} operators and their gradients"
         else:
             label = f"{row['dtype']} {row['part']} by {row['by']}: {row['way']}"
             if row["part"] in ("steps", "jax"):
@@ -329,6 +342,7 @@ def summary(rows: list[Row], options: Namespace) -> Iterator[str]:
 PARTS = {
     "steps": torch_steps,
     "operators": operators,
+    "gradients": gradients,
     "gpytorch": gpytorch_steps,
     "botorch": botorch_programs,
     "jax": jax_steps,

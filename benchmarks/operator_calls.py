@@ -13,7 +13,7 @@ try:
 except ImportError:  # the study says so
     torch = None
 
-__all__ = ["operator_calls"]
+__all__ = ["gradient_calls", "operator_calls"]
 
 N = 64
 
@@ -22,8 +22,31 @@ Call = Callable[[], Any]
 
 def operator_calls(letter: str, device: str, recorded: bool) -> Iterator[tuple[str, Call, Call]]:
     """Name, our call and PyTorch's; `recorded` ones are recorded for gradients."""
-    from pyblasgpu import torch as ours
+    return _calls(*_operands(letter, device, recorded))
 
+
+def gradient_calls(letter: str, device: str) -> Iterator[tuple[str, Call, Call]]:
+    """The same with the gradients of the call, for all results that have any."""
+    operands = _operands(letter, device, True)
+    leaves = [each for each in operands if each.requires_grad]
+    for name, *both in _calls(*operands):
+        weights = [torch.ones_like(each) for each in _differentiable(both[0]())]
+        if weights:
+            yield name, *(partial(_with_gradients, call, leaves, weights) for call in both)
+
+
+def _with_gradients(call: Call, leaves: list[Any], weights: list[Any]) -> Any:
+    results = _differentiable(call())[: len(weights)]
+    return torch.autograd.grad(results, leaves, weights[: len(results)], allow_unused=True)
+
+
+def _differentiable(results: Any) -> list[Any]:
+    several = results if isinstance(results, (tuple, list)) else (results,)
+    return [each for each in several if each.requires_grad]
+
+
+def _operands(letter: str, device: str, recorded: bool) -> tuple[Any, ...]:
+    """A matrix, another one, Cholesky and LU factors, and pivots."""
     options = {"dtype": getattr(torch, DTYPES[letter].name), "device": device}
     torch.manual_seed(N)
     b = torch.randn(N, N, **options)
@@ -31,6 +54,12 @@ def operator_calls(letter: str, device: str, recorded: bool) -> Iterator[tuple[s
     factor, (lu, pivots) = torch.linalg.cholesky(a), torch.linalg.lu_factor(a)
     for each in (a, b, factor, lu):
         each.requires_grad_(recorded)
+    return a, b, factor, lu, pivots
+
+
+def _calls(a: Any, b: Any, factor: Any, lu: Any, pivots: Any) -> Iterator[tuple[str, Call, Call]]:
+    from pyblasgpu import torch as ours
+
     theirs = torch.linalg
     solve = partial(theirs.solve_triangular, factor, b, upper=False)
 

@@ -54,7 +54,7 @@ RUNS: tuple[tuple[str, str, dict[str, Any], str], ...] = (
 #: The script that needs PyTorch or JAX, but for first calls.
 FRAMEWORKS: tuple[str, str, dict[str, Any], str] = (
     "frameworks",
-    "--letters s --sizes 40 --points 40 --parts steps,operators,gpytorch,botorch,jax,stacks",
+    "--letters s --sizes 40 --points 40 --parts steps,operators,gradients,gpytorch,botorch,jax,stacks",
     {"STACKS": ((3, 8),), "CALLS": 2, "ROUNDS": 1, "PART_SECONDS": 0.0},
-    "steps operators gpytorch botorch jax stacks",
+    "steps operators gradients gpytorch botorch jax stacks",
 )

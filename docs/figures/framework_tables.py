@@ -17,7 +17,7 @@ from pyblasgpu.bench.machine import short_commit
 __all__ = ["WAYS", "Measured", "framework_rows", "framework_tables"]
 
 STEP_PARTS = ("steps", "jax", "gpytorch", "botorch", "stacks")
-PARTS = (*STEP_PARTS, "operators", "first")
+PARTS = (*STEP_PARTS, "operators", "gradients", "first")
 LIBRARIES = {
     "torch": "PyTorch",
     "jax": "JAX",
@@ -71,7 +71,7 @@ def framework_tables(results: Path, device: str) -> Iterator[str]:
     for part in STEP_PARTS:
         if part in rows:
             yield from ("", *_over_sizes(rows[part]))
-    yield from _operators(rows.get("operators", []))
+    yield from _operators([*rows.get("operators", []), *rows.get("gradients", [])])
     yield from _first(rows.get("first", []))
     yield from ("", f"Measured at {commits} (`python -m benchmarks.frameworks`).")
 
@@ -95,9 +95,10 @@ def _operators(rows: list[dict[str, Any]]) -> Iterator[str]:
     if not rows:
         return
     yield from ("", "Host time of one call of order 64 in µs, ours / PyTorch's:", "")
-    cells = {(row["call"], row["dtype"], row["recorded"]): row for row in rows}
+    hows = {False: "", True: ", recorded for gradients", None: " and its gradients"}
+    cells = {(row["call"], row["dtype"], row.get("recorded")): row for row in rows}
     heads = list(dict.fromkeys(key[1:] for key in cells))
-    names = [f"{dtype}, recorded for gradients" if recorded else dtype for dtype, recorded in heads]
+    names = [f"{dtype}{hows[recorded]}" for dtype, recorded in heads]
     yield f"| operator | {' | '.join(names)} |"
     yield "|---" * (len(heads) + 1) + "|"
     for call in dict.fromkeys(key[0] for key in cells):

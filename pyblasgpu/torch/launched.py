@@ -136,8 +136,8 @@ def _plain(x: Tensor) -> Tensor:
 
 
 def enqueue(name: str, names: tuple[str, ...], *arrays: Tensor) -> bool:
-    """Enqueue `new_results`' list of this name, of tensors that share no memory, with their names; False where
-    none serves.
+    """Enqueue `new_results`' list of this name, of tensors with names that share no memory; False where there
+    is none.
     """
     description = TORCH.read(arrays)
     if description is None or ambient_options() is not None:

@@ -102,13 +102,14 @@ def test_steps_of_frameworks(benchmarks, tmp_path, monkeypatch):
         lists = {
             "steps": [row, {**row, "n": 64, "ratio": 12.0}, {"part": "steps", "skipped": "none"}],
             "operators": [{**call, "ours_us": 20.0, "own_us": 10.0}],
+            "gradients": [{**call, "part": "gradients", "recorded": None, "ours_us": 50.0, "own_us": 60.0}],
             "first": [{**row, "part": "first", "way": "torch", "first": 2.5, "second": 0.01}],
         }
         machine = {"device": "A card", "date": date, "commit": "abcdef012", "frameworks": {}}
         (folder / f"{date}.json").write_text(json.dumps({**machine, **lists}))
     lines = list(benchmarks.framework_tables(tmp_path, "A card"))
     assert "| PyTorch | `patch_torch` | d | 12.00 | 3.00 | **6.00** |" in lines
-    assert "| inv | 20 / 10 |" in lines and lines[-1].startswith("Measured at abcdef0 ")
+    assert "| inv | 20 / 10 | 50 / 60 |" in lines and lines[-1].startswith("Measured at abcdef0 ")
     assert any(line.endswith("| 2.5 | 0.0100 |") for line in lines)
     monkeypatch.setattr(benchmarks, "card", lambda groups: "A card")
     monkeypatch.setattr(benchmarks, "readme_table", lambda *_: "")
