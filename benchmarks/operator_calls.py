@@ -32,7 +32,8 @@ def gradient_calls(letter: str, device: str) -> Iterator[tuple[str, Call, Call]]
     for name, *both in _calls(*operands):
         weights = [torch.ones_like(each) for each in _differentiable(both[0]())]
         if weights:
-            yield name, *(partial(_with_gradients, call, leaves, weights) for call in both)
+            ours, own = (partial(_with_gradients, call, leaves, weights) for call in both)
+            yield name, ours, own
 
 
 def _with_gradients(call: Call, leaves: list[Any], weights: list[Any]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import fake_device
@@ -11,6 +12,7 @@ import torch
 from pyblasgpu.frontend.arrays import pytorch
 from pyblasgpu.frontend.calls import call_cache
 from pyblasgpu.torch import launched
+from pyblasgpu.torch.early_info import early
 
 __all__ = ["install"]
 
@@ -24,6 +26,7 @@ def install(monkeypatch: Any) -> Any:
     call_cache.clear()
     monkeypatch.setattr(pytorch, "torch_stream", lambda: lambda device: 0)
     monkeypatch.setattr(type(pytorch.TORCH), "empty", _empty)
+    monkeypatch.setattr(early, "begin", _begin)
     for module in (pytorch, launched):
         monkeypatch.setattr(module, "tensor_maker", lambda: _new)
     return kernels
@@ -31,6 +34,10 @@ def install(monkeypatch: Any) -> Any:
 
 def _new(shape: Any, strides: Any, dtype: Any, device: int) -> torch.Tensor:
     return torch.empty_strided(shape, strides, dtype=dtype)
+
+
+def _begin(info: torch.Tensor) -> None:
+    early.found = info.clone(), SimpleNamespace(synchronize=lambda: None)
 
 
 def _empty(self: Any, shape: Any, dtype: Any, device: int, stream: int) -> torch.Tensor:

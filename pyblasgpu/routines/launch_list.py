@@ -39,7 +39,7 @@ __all__ = [
 
 _SLOT_STRIDE = 1 << 56
 _SLOT_CENTER = 1 << 55  # distances may be negative
-WORKSPACE_SLOT = 7  # that of the first lane, behind those of seven operands; then that of the other lane
+WORKSPACE_SLOT = 6  # that of the first lane, behind those of six operands; then that of the other lane
 _ALIGN = 256
 _MAX_GRID_Z = 65535
 

@@ -9,6 +9,7 @@ import pyblasgpu as pb
 
 from ..operators import gaussian as rows
 from ..types import Uplo
+from .early_info import early
 from .launched import enqueue, listed
 from .memory import adjoint, by_columns, common_batch, integers, mirror, where_computed
 from .operators import Operator, register
@@ -17,15 +18,21 @@ __all__ = ["inv_quad_logdet", "inv_quad_logdet_backward"]
 
 
 class InvQuadLogdet(rows.InvQuadLogdet, Operator):
-    operands = ("k", "y", "info", "quad", "logdet", "factor", "x")
+    operands = ("k", "info", "factor")
 
     @staticmethod
     def launches(k, y):
-        return listed("definite_terms")
+        return listed("cholesky", uplo=Uplo.LOWER, clean=False)
 
     @staticmethod
     def finish(outputs, k, y):
-        if y.is_complex() or y.shape[-1] != 1:
+        quad, logdet, factor, x, info = outputs
+        if early.is_wanted:
+            early.begin(info)
+        names = "factor", "y", "info", "quad", "logdet", "x"
+        if not enqueue("definite_terms", names, factor, y, info, quad, logdet, x):
+            _terms(outputs, y)
+        elif y.is_complex() or y.shape[-1] != 1:
             _quadratic(outputs, y)
 
     @staticmethod
@@ -37,17 +44,13 @@ class InvQuadLogdet(rows.InvQuadLogdet, Operator):
 
     @staticmethod
     def compute(outputs, k, y):
-        factor, x, info = outputs[2:]
+        factor, info = outputs[2], outputs[4]
         factor.copy_(k)
-        x.copy_(y)
         if k.numel():
             integers(pb.lapack.potrf(factor, 1, 0, 1)[1], info)
         else:
             info.zero_()
-        if k.numel() and x.numel():
-            pb.lapack.potrs(factor, x, 1, 1)
-        _quadratic(outputs, y)
-        torch.sum(factor.diagonal(dim1=-2, dim2=-1).real.log(), -1, out=outputs[1]).mul_(2)
+        _terms(outputs, y)
 
 
 class InvQuadLogdetBackward(rows.InvQuadLogdetBackward, Operator):
@@ -78,6 +81,16 @@ class InvQuadLogdetBackward(rows.InvQuadLogdetBackward, Operator):
             pb.lapack.potri(gk, 1, 1)
             gk.mul_(gd[..., None, None])
         _update(gk, gy, x, gq)
+
+
+def _terms(outputs: tuple[Tensor, ...], y: Tensor) -> None:
+    """Fill all but the factor and info."""
+    _, logdet, factor, x, _ = outputs
+    x.copy_(y)
+    if x.numel():
+        pb.lapack.potrs(factor, x, 1, 1)
+    _quadratic(outputs, y)
+    torch.sum(factor.diagonal(dim1=-2, dim2=-1).real.log(), -1, out=logdet).mul_(2)
 
 
 def _quadratic(outputs: tuple[Tensor, ...], y: Tensor) -> None:

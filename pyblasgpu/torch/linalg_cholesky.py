@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from . import cholesky_rows, gaussian_rows, product_rows
+from .early_info import with_info
 from .served import check_info, served
 
 __all__ = [
@@ -267,6 +268,10 @@ def inv_quad_logdet(K: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
         raise RuntimeError(
             f"inv_quad_logdet: {what} are no square matrices and right-hand sides of float or complex"
         )
-    quad, logarithm, _, _, info = gaussian_rows.inv_quad_logdet(K, right)
-    check_info(info, "linalg.cholesky", K)
+    if torch.compiler.is_dynamo_compiling():
+        results, early = gaussian_rows.inv_quad_logdet(K, right), None
+    else:
+        results, early = with_info(gaussian_rows.inv_quad_logdet, K, right)
+    quad, logarithm, _, _, info = results
+    check_info(info if early is None else early, "linalg.cholesky", K)
     return quad, logarithm

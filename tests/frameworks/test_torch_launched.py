@@ -133,7 +133,7 @@ WALKS = {
     "lu_solve(a, pivots, b)": 20,
     "solve_ex(a, b)": 21,
     "slogdet(a)": 22,
-    "inv_quad_logdet(a, y)": 23,
+    "inv_quad_logdet(a, y)": 26,
     "gemm(r, b)": 26,
     "cholesky_ex(r)": 24,
 }

@@ -18,7 +18,7 @@ from pyblasgpu.kernels.copy.copy_scaled import CopyScaled
 from pyblasgpu.kernels.trsm.mma import TrsmMma
 from pyblasgpu.operands import SECTOR, Operand
 from pyblasgpu.routines import launch_list
-from pyblasgpu.routines.lapack.new_results import definite_terms
+from pyblasgpu.routines.lapack.new_results import solution
 from pyblasgpu.routines.launch_list import LaunchList
 from pyblasgpu.routines.level3.gemm import alignments
 from pyblasgpu.testing.reference import integers
@@ -86,18 +86,16 @@ def test_leaves_read_t_ahead_where_no_launch_before_them_writes_it(kernels, odd)
 
 def test_leaves_wait_for_a_triangle_that_their_list_writes(kernels):
     """A list of several outputs, not the last of which is the factor."""
-    a, b, factor, x = matrices(D, (48, 48), (48, 5), (48, 48), (48, 5))
-    info, quad, logdet = matrices(D, *[(1, 1)] * 3)
+    a, b, piv, info, factors, x = matrices(D, (48, 48), (48, 5), (48, 1), (1, 1), (48, 48), (48, 5))
     a[...] = 4 * np.eye(48)
-    operands = [operand(each, D) for each in (a, b, info, quad, logdet, factor, x)]
+    operands = [operand(each, D) for each in (a, b, piv, info, factors, x)]
     with override("trsm_mma", TrsmMma("d", ORDER=16, BLK=16, WARPS=1, MMA_K=4)), override("trsm", 16):
-        definite_terms(*operands).run([each.pointer for each in operands], 1, stream=0)
+        solution(*operands, left=True).run([each.pointer for each in operands], 1, stream=0)
     leaves = [
         pdl for (name, *_), pdl in zip(kernels.launches, kernels.pdl, strict=True) if name == "trsm_mma"
     ]
     assert leaves and not any(leaves)
     np.testing.assert_array_equal(x, b / 4)
-    np.testing.assert_allclose(logdet, 48 * np.log(4))
 
 
 def test_a_launch_list_serves_other_addresses_numbers_and_streams(kernels, recordings):

@@ -43,9 +43,11 @@ def _listed(
     return cached_launch_list(emit, (*inputs, *outputs), flags, len(inputs))
 
 
-def cholesky(a: Operand, info: Operand, factor: Operand, *, uplo: Uplo) -> LaunchList | None:
-    """Return the list of the factor of A, zeros beyond it."""
-    return _listed(_emit_cholesky, (a,), (info, factor), uplo, True)
+def cholesky(
+    a: Operand, info: Operand, factor: Operand, *, uplo: Uplo, clean: bool = True
+) -> LaunchList | None:
+    """Return the list of the factor of A; beyond it zeros, or what happens to be there, if not `clean`."""
+    return _listed(_emit_cholesky, (a,), (info, factor), uplo, clean)
 
 
 def _emit_cholesky(
@@ -61,31 +63,23 @@ def _emit_cholesky(
 
 
 def definite_terms(
-    a: Operand,
-    b: Operand,
-    info: Operand,
-    quad: Operand,
-    logdet: Operand,
-    factor: Operand,
-    x: Operand,
+    factor: Operand, b: Operand, info: Operand, quad: Operand, logdet: Operand, x: Operand
 ) -> LaunchList | None:
-    """Return the list of X of A X = B, the lower factor of A, beyond which is anything, and ``log det A``; of
-    a real column B also of B^T X, `quad`. Where info is not 0, the others are worth nothing.
+    """Return the list of X of A X = B from the lower factor of A, of ``log det A``, and where B is a real
+    column of B^T X, `quad`; of a factor whose info is not 0 they are worth nothing.
     """
-    return _listed(_emit_definite_terms, (a, b), (info, quad, logdet, factor, x))
+    return _listed(_emit_definite_terms, (factor, b, info), (quad, logdet, x))
 
 
 def _emit_definite_terms(
     launches: LaunchList,
-    a: Operand,
+    factor: Operand,
     b: Operand,
     info: Operand,
     quad: Operand,
     logdet: Operand,
-    factor: Operand,
     x: Operand,
 ) -> None:
-    _emit_cholesky(launches, a, info, factor, Uplo.LOWER, False)
     pivots = info._replace(rows=factor.rows, row_stride=0)  # signs are not looked at
     with launches.temporary():
         sign = launches.scratch(1, 1, factor.batch)
