@@ -122,8 +122,8 @@ def _pseudoinverse(op, a, atol, rtol, is_hermitian):
 
 def _gaussian_backward(op, k, y, gq, gd):
     factor = jnp.linalg.cholesky(hermitian(k))
-    x = jax.scipy.linalg.cho_solve((factor, True), y)
-    return op(hermitian(k), y, jax.lax.stop_gradient(factor), jax.lax.stop_gradient(x), gq, gd)
+    white = jax.scipy.linalg.solve_triangular(factor, y, lower=True)
+    return op(hermitian(k), y, jax.lax.stop_gradient(factor), jax.lax.stop_gradient(white), gq, gd)
 
 
 def cases(dtype: np.dtype) -> Iterator[Case]:

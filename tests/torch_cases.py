@@ -107,7 +107,7 @@ def _of_factor(op, a, upper):
 
 def _gaussian_backward(op, k, y, gq, gd):
     factor = torch.linalg.cholesky(hermitian(k))
-    return op(hermitian(k), y, factor, torch.cholesky_solve(y, factor), gq, gd)
+    return op(hermitian(k), y, factor, torch.linalg.solve_triangular(factor, y, upper=False), gq, gd)
 
 
 def _of_vectors(op, a, *args):

@@ -142,13 +142,14 @@ def cholesky_inverse(f, factor, upper):
 @register(gaussian.InvQuadLogdet)
 def inv_quad_logdet(f, k, y):
     factor, info = f.cholesky_ex(k, False)
-    x = f.cholesky_solve(y, factor, False)
-    quad = (y.conj() * x).real.sum((-2, -1))
-    return quad, 2 * jnp.log(f.diagonal(factor).real).sum(-1), factor, x, info
+    white = f.trsm(factor, y, 1, True, True, False)
+    quad = (white.conj() * white).real.sum((-2, -1))
+    return quad, 2 * jnp.log(f.diagonal(factor).real).sum(-1), factor, white, info
 
 
 @register(gaussian.InvQuadLogdetBackward)
-def inv_quad_logdet_backward(f, k, y, factor, x, gq, gd):
+def inv_quad_logdet_backward(f, k, y, factor, white, gq, gd):
+    x = f.trsm(f.adjoint(factor), white, 1, True, False, False)
     half = launch("potri", {"uplo": "L"}, (), source=plain(factor), counts=(1,))[0]
     weighted = gq[..., None, None] * x
     gk = f.gemmtr(weighted, f.adjoint(x), gd[..., None, None] * half, -1, 1, True)

@@ -11,25 +11,25 @@ __all__ = ["InvQuadLogdet", "InvQuadLogdetBackward"]
 
 
 class InvQuadLogdet(Row):
-    """``tr(yᴴ k⁻¹ y)`` and ``log det k``, the factor of k, ``k⁻¹ y`` and info."""
+    """``tr(yᴴ k⁻¹ y)`` and ``log det k``, the factor L of k, ``L⁻¹ y`` and info."""
 
     schema = "inv_quad_logdet(Tensor k, Tensor y)"
-    returns = ("quad", "logdet", "factor", "x", "info")
-    saved = ("k", "y", "factor", "x")
-    constant = ("factor", "x", "info")
+    returns = ("quad", "logdet", "factor", "white", "info")
+    saved = ("k", "y", "factor", "white")
+    constant = ("factor", "white", "info")
     of_first = ("logdet", "factor", "info")
 
     @staticmethod
     def backward(f, s, gq, gd, *_):
-        gq = f.zeros(s.x.shape[:-2], s.x) if gq is None else gq
-        gd = f.zeros(s.k.shape[:-2], s.x) if gd is None else gd
+        gq = f.zeros(s.white.shape[:-2], s.k) if gq is None else gq
+        gd = f.zeros(s.k.shape[:-2], s.k) if gd is None else gd
         if gd.shape != gq.shape:  # a matrix that several y share has one logarithm
             gd = gd * (prod(gd.shape) / max(prod(gq.shape), 1))
-        return f.inv_quad_logdet_backward(s.k, s.y, s.factor, s.x, gq, gd)
+        return f.inv_quad_logdet_backward(s.k, s.y, s.factor, s.white, gq, gd)
 
     @staticmethod
     def jvp(f, s, dk, dy):
-        quad, logdet = f.zeros(s.x.shape[:-2], s.x), f.zeros(s.k.shape[:-2], s.x)
+        quad, logdet = f.zeros(s.white.shape[:-2], s.k), f.zeros(s.k.shape[:-2], s.k)
         factor, x = _factor_and_solution(f, s.k, s.y)
         if dk is not None:
             quad = quad - (x.conj() * f.symm(dk, x, None, 1, 0, True, True, True)).real.sum((-2, -1))
@@ -47,9 +47,11 @@ def _factor_and_solution(f: Any, k: Any, y: Any) -> tuple[Any, Any]:
 
 
 class InvQuadLogdetBackward(Row):
-    """Gradients of k, Hermitian, and y: ``gd k⁻¹ - gq x xᴴ`` by POTRI and a rank-k update, and ``2 gq x``."""
+    """Gradients of k, Hermitian, and y: ``gd k⁻¹ - gq x xᴴ`` by POTRI and a rank-k update, and ``2 gq x``,
+    where x is ``k⁻¹ y``.
+    """
 
-    schema = "inv_quad_logdet_backward(Tensor k, Tensor y, Tensor factor, Tensor x, Tensor gq, Tensor gd)"
+    schema = "inv_quad_logdet_backward(Tensor k, Tensor y, Tensor factor, Tensor white, Tensor gq, Tensor gd)"
     returns = ("gk", "gy")
     saved = ("k", "y", "gq", "gd")
 

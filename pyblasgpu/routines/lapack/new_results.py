@@ -7,16 +7,19 @@ in the first four bytes of an element, 0 or the number, from 1, of a pivot that 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 
 from ...operands import Operand
-from ...types import Region, Trans, Uplo
+from ...types import Diag, Region, Side, Trans, Uplo
 from ..copies import emit_copy, emit_mirrored, emit_scale
 from ..joined_lists import emit_from
 from ..launch_list import LaunchList, cached_launch_list
 from ..level1 import emit_reduce
+from ..level3 import trsm
 from ..level3.gemm import emit_gemm
+from ..level3.triangular import emit_into
 from . import determinants, getrf, getri, getrs, laswp, potrf, potri, potrs
-from .factor_steps import emit_restore, real_dtype
+from .factor_steps import emit_restore, real_dtype, with_alpha
 
 __all__ = [
     "cholesky",
@@ -25,6 +28,7 @@ __all__ = [
     "determinant",
     "downdated",
     "factored_solution",
+    "half_gradients",
     "interchanged",
     "lu",
     "lu_inverse",
@@ -32,6 +36,8 @@ __all__ = [
     "signs",
     "solution",
 ]
+
+SIDE_BY_SIDE = 256  # order from which on a solution is made beside an inverse
 
 
 def _listed(
@@ -63,12 +69,12 @@ def _emit_cholesky(
 
 
 def definite_terms(
-    factor: Operand, b: Operand, info: Operand, quad: Operand, logdet: Operand, x: Operand
+    factor: Operand, b: Operand, info: Operand, quad: Operand, logdet: Operand, white: Operand
 ) -> LaunchList | None:
-    """Return the list of X of A X = B from the lower factor of A, of ``log det A``, and where B is a real
-    column of B^T X, `quad`; of a factor whose info is not 0 they are worth nothing.
+    """Return the list of W = L^-1 B, dense by columns, for the Cholesky factor L of A, of the squares of W in
+    one sum, `quad`, and of ``log det A``; where info is not 0, they are worth nothing.
     """
-    return _listed(_emit_definite_terms, (factor, b, info), (quad, logdet, x))
+    return _listed(_emit_definite_terms, (factor, b, info), (quad, logdet, white))
 
 
 def _emit_definite_terms(
@@ -78,18 +84,37 @@ def _emit_definite_terms(
     info: Operand,
     quad: Operand,
     logdet: Operand,
-    x: Operand,
+    white: Operand,
 ) -> None:
     pivots = info._replace(rows=factor.rows, row_stride=0)  # signs are not looked at
     with launches.temporary():
         sign = launches.scratch(1, 1, factor.batch)
         determinants.emit(launches, (pivots, factor, sign, logdet), products=False)
-    with launches.computing_in(logdet.dtype):
+    _emit_substitution(launches, factor, b, white, Uplo.LOWER)
+    with launches.computing_in(logdet.dtype), launches.temporary():
         emit_scale(launches, 2.0, logdet, zero=False)
-    _emit_factored_solution(launches, factor, b, x, Uplo.LOWER)
-    if x.cols == 1 and not x.dtype.is_complex:
-        with launches.temporary():
-            emit_reduce(launches, b, x, quad, "dot", False)
+        emit_reduce(launches, _as_reals(white), _as_reals(white), quad, "dot", False)
+
+
+def _emit_substitution(launches: LaunchList, t: Operand, b: Operand, x: Operand, uplo: Uplo) -> None:
+    flags = trsm.emit, trsm.emit_apart, Side.LEFT, uplo, Diag.NON_UNIT
+    with_alpha(launches, 1.0, lambda: emit_into(launches, t, b, x, *flags))
+
+
+def half_gradients(factor: Operand, white: Operand, x: Operand, inverse: Operand) -> LaunchList | None:
+    """Return the list of X = L^-H W for the Cholesky factor L, and of the lower triangle of the inverse from
+    it.
+    """
+    return _listed(_emit_half_gradients, (factor, white), (x, inverse))
+
+
+def _emit_half_gradients(
+    launches: LaunchList, factor: Operand, white: Operand, x: Operand, inverse: Operand
+) -> None:
+    alone = inverse.batch == 1 and inverse.rows >= SIDE_BY_SIDE
+    with launches.on_side_stream() if alone else nullcontext():
+        _emit_substitution(launches, factor.T.conjugate(), white, x, Uplo.UPPER)
+    _emit_definite_inverse(launches, factor, inverse, Uplo.LOWER, False)
 
 
 def factored_solution(c: Operand, b: Operand, x: Operand, *, uplo: Uplo) -> LaunchList | None:
@@ -120,24 +145,27 @@ def _emit_definite_inverse(
         emit_mirrored(launches, inverse, inverse, inverse.dtype.is_complex)
 
 
-def downdated(x: Operand, factor: Operand, y: Operand, c: Operand) -> LaunchList | None:
-    """Return the list of Y = 2 X times a real number, and of all of the Hermitian C - 1/2 Y X^H, of which the
-    lower triangle of C is given; None where the columns of X or Y are not next to each other.
+def downdated(factor: Operand, x: Operand, c: Operand) -> LaunchList | None:
+    """Return the list of all of the Hermitian C - f X X^H, where f is a real number and the lower triangle of
+    C is given; X, dense by columns, becomes 2 f X.
     """
-    if not all(each.row_stride == 1 and each.cols in (1, each.col_stride // each.rows) for each in (x, y)):
-        return None
-    return _listed(_emit_downdated, (x, factor), (y, c))
+    return _listed(_emit_downdated, (factor,), (x, c))
 
 
-def _emit_downdated(launches: LaunchList, x: Operand, factor: Operand, y: Operand, c: Operand) -> None:
-    with launches.computing_in(factor.dtype):
-        emit_gemm(launches, 2.0, _as_reals(x), factor, 0.0, _as_reals(y))
-    emit_gemm(launches, -0.5, y, x.T.conjugate(), 1.0, c, Region.LOWER)
+def _emit_downdated(launches: LaunchList, factor: Operand, x: Operand, c: Operand) -> None:
+    with launches.temporary():
+        y = launches.scratch(x.rows * x.cols, 1, x.batch)._replace(
+            rows=x.rows, cols=x.cols, col_stride=x.rows
+        )
+        with launches.computing_in(factor.dtype):
+            emit_gemm(launches, 2.0, _as_reals(x), factor, 0.0, _as_reals(y))
+        emit_gemm(launches, -0.5, y, x.T.conjugate(), 1.0, c, Region.LOWER)
+        emit_copy(launches, 1.0, y, x)
     emit_mirrored(launches, c, c, c.dtype.is_complex)
 
 
 def _as_reals(x: Operand) -> Operand:
-    """Return a dense matrix as a column of reals."""
+    """Return a matrix that is dense by columns as a column of reals."""
     parts = x.dtype.reals_per_element
     rows = x.rows * x.cols * parts
     return x._replace(
