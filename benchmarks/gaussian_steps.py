@@ -25,7 +25,7 @@ except ImportError:  # the study says so
     torch = None
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # PyTorch has memory of its own
-POINT = 4  # numbers that describe a point
+POINT, NOISE = 4, 0.1  # numbers that describe a point; deviation of observations
 ITERATIONS, SAMPLES = 8, 16
 #: Programs of BoTorch.
 BOTORCH = ("fit", "samples")
@@ -128,10 +128,10 @@ def gpytorch_ways(letter: str, n: int, device: str) -> list[Way]:
 
 
 def _points(letter: str, n: int, device: str) -> tuple[Any, Any]:
-    """Points, and observations there."""
+    """Points, and observations there, with noise: else a fit leads to singular matrices."""
     torch.manual_seed(n)
     x = torch.rand(n, POINT, dtype=getattr(torch, DTYPES[letter].name), device=device)
-    return x, torch.sin(4 * x.sum(1))
+    return x, torch.sin(4 * x.sum(1)) + NOISE * torch.randn_like(x[:, 0])
 
 
 def botorch_ways(program: str, letter: str, n: int, device: str) -> list[Way]:
