@@ -30,8 +30,8 @@ __all__ = [
 
 LEAST = 2  # launches of a list from which on it has graphs
 REPEATS = 3  # runs at the same addresses before there is a graph, which costs as much as a few runs
-MOST = 256  # graphs
-IDLE = 8 * MOST  # runs of lists after which a graph that was in none of them makes room
+MOST = 128  # graphs, of some hundred KiB of device memory each
+IDLE = 2 * MOST  # runs of lists after which a graph that was in none of them makes room
 EARNED = 32  # runs by graphs before one makes room: a graph costs as much as these save
 SEEN = 1024  # addresses of runs without a graph that are remembered
 
