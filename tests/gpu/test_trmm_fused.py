@@ -61,11 +61,12 @@ def test_what_is_not_finite_spoils_only_what_depends_on_it(letter, spoil):
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("side, uplo", list(product(Side, Uplo)))
 def test_stacks(letter, side, uplo):
-    """Integers, exactly, in place and not; T by columns, by rows and conjugated, shared or not."""
+    """Integers, exactly, in place and not; T by columns, by rows and conjugated, shared or not; in s with
+    large tiles, too.
+    """
     rng, dtype, lower = np.random.default_rng(3), DTYPES[letter], uplo is Uplo.LOWER
-    for (count, n, r), order, trans in product(
-        ((5, 65, 3), (37, 130, 200), (300, 70, 64)), ("CC", "CF", "FF"), (Trans.NO, Trans.CONJ)
-    ):
+    sizes = [(5, 65, 3), (37, 130, 200), (300, 70, 64), *[(1100, 66, 70)] * (letter == "s")]
+    for (count, n, r), order, trans in product(sizes, ("CC", "CF", "FF"), (Trans.NO, Trans.CONJ)):
         shape = (n, r) if side is Side.LEFT else (r, n)
         t, b = integers(rng, (1 if n == 130 else count, n, n), dtype), integers(rng, (count, *shape), dtype)
         seen = np.tril(t) if lower else np.triu(t)

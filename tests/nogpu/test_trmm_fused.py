@@ -176,6 +176,16 @@ def test_stacks_are_one_launch(letter, side, order_t, order_b, uplo, conj, unit,
     assert stems[0] == "trmm_small" and stems[-1] == "trmm_stack" and stems.count("trmm_small") == 1
 
 
+@pytest.mark.parametrize(
+    "letter, n, batch, tile",
+    [("s", 1024, 32, 64), ("s", 1024, 4, 32), ("c", 1024, 32, 32), ("d", 512, 4, 64)],
+)
+def test_tiles_of_stacks_are_large_where_there_are_many(letter, n, batch, tile):
+    t, b = dense(letter, n, n)._replace(batch=batch), dense(letter, n, n)._replace(batch=batch)
+    launches = trmm.launch_list(1.0, t, b, side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.UNIT)
+    assert tile == launches.entries[-1].source.config.BLK
+
+
 def test_a_config_of_stacks_that_is_asked_for():
     t, b = dense("s", 150, 150)._replace(batch=3), dense("s", 150, 70)._replace(batch=3)
     with override("trmm_stack", TrmmStack("s", BLK=32)):
@@ -183,6 +193,8 @@ def test_a_config_of_stacks_that_is_asked_for():
     assert launches.entries[-1].source.config.BLK == 32
     with pytest.raises(ConfigError, match="by columns"):
         TrmmStack("s", trans_a=True)
+    with pytest.raises(ConfigError, match="MANY >= 0"):
+        TrmmStack("s", MANY=-1)
 
 
 @pytest.mark.parametrize("letter", "cz")

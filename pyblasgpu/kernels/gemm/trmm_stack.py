@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from ...errors import require
 from ...gpu.backend import cuda, device_function, ptx
 from ...gpu.build.compile import KernelSource
+from ...gpu.device import Device
 from ...types import Side, Triangle, Uplo
 from ..common.parameters import parameters
 from . import mma, simt, trmm_fused
-from .grouped import FMA, GemmGrouped
+from .grouped import FMA, LARGE, GemmGrouped
 
 __all__ = ["STEM", "TrmmStack", "plain_sources", "source"]
 
@@ -39,9 +40,12 @@ class TrmmStack(GemmGrouped):
     ----------
     on_left : bool
         Whether T is on the left.
+    MANY : int
+        Large tiles for each multiprocessor, from which on these are taken; 0: tiles are of `BLK` always.
     """
 
     on_left: bool = True
+    MANY: int = 0
 
     STEM: ClassVar[str] = STEM
 
@@ -54,6 +58,13 @@ class TrmmStack(GemmGrouped):
             trans_a=self.trans_a,
             trans_b=self.trans_b,
         )
+        require(self.MANY >= 0, "many", "MANY >= 0", MANY=self.MANY)
+
+    def at(self, m: int, n: int, batch: int, device: Device) -> Self:
+        """Return the Config of the kernel for a stack of `batch` m-by-n matrices C."""
+        large = replace(self, BLK=LARGE, MANY=0)
+        is_many = self.MANY > 0 and batch * large.grid(m, n) >= self.MANY * device.sm_count
+        return large if is_many else replace(self, MANY=0)
 
     @property
     def triangle(self) -> Triangle:
@@ -89,8 +100,9 @@ def source(config: TrmmStack) -> KernelSource:
 
 def plain_sources(config: TrmmStack) -> Iterator[KernelSource]:
     """Yield all kernels of a dtype and kind of instruction."""
-    for on_left in (True, False):
-        yield source(replace(config, on_left=on_left))
+    for tile in {config.BLK, LARGE} if config.MANY else {config.BLK}:
+        for on_left in (True, False):
+            yield source(replace(config, BLK=tile, on_left=on_left, MANY=0))
 
 
 def _build(config: TrmmStack):

@@ -64,7 +64,9 @@ def plan(
         return None
     device = current(launches.device)
     choice = select(STEM, launches.dtype, "", (t.rows,), device)
-    config = choice.config if choice.origin == OVERRIDE else choice.config.on(device)
+    config, c = choice.config, operands.c
+    if choice.origin != OVERRIDE:
+        config = config.on(device).at(c.rows, c.cols, c.batch, device)
     config = replace(config, on_left=operands.of_a)
     if source(config).shared_bytes > device.shared_per_block:
         return None
