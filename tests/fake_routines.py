@@ -72,7 +72,13 @@ class Routines:
                 count = 1 + len(scalars)
                 return lambda bases, stream: run(bases, *numbers[:count], stream=stream)
 
-            return SimpleNamespace(run=run, bound=bound, source_region=Region.ALL, uses_workspace=False)
+            return SimpleNamespace(
+                run=run,
+                bound=bound,
+                uses_of=lambda slot: 2,
+                source_region=Region.ALL,
+                uses_workspace=False,
+            )
 
         return prepare
 
@@ -159,6 +165,7 @@ def factor_launch_list(name):
         return SimpleNamespace(
             run=run,
             bound=lambda *_: lambda bases, stream: run(bases, stream=stream),
+            uses_of=lambda slot: 2,
             source_region=Region.ALL,
             uses_workspace=False,
         )
@@ -176,6 +183,7 @@ def stand_in(compute):
 
         return SimpleNamespace(
             bound=lambda *_: run,
+            uses_of=lambda slot: 2,
             run=lambda bases, *_, stream: run(bases, stream),
             source_region=Region.ALL,
             uses_workspace=False,
@@ -307,4 +315,6 @@ def joined(copy, rest, operands):
 
         return run
 
-    return SimpleNamespace(bound=bound, source_region=Region.ALL, uses_workspace=False)
+    return SimpleNamespace(
+        bound=bound, uses_of=lambda slot: 2, source_region=Region.ALL, uses_workspace=False
+    )

@@ -11,7 +11,7 @@ from ..errors import PyblasgpuError
 from .driver import after_fork
 from .page_locked import PinnedBuffer
 
-__all__ = ["release", "room"]
+__all__ = ["place_to_write", "release", "room"]
 
 #: Bytes that a thread keeps at most, and at least once it keeps any.
 MOST, LEAST = 1 << 20, 1 << 12
@@ -32,6 +32,12 @@ def room(nbytes: int) -> np.ndarray[Any, Any]:
     if nbytes > len(_rooms.array):
         _grow(1 << max(LEAST, nbytes - 1).bit_length())
     return _rooms.array[:nbytes]
+
+
+def place_to_write(nbytes: int) -> tuple[np.ndarray[Any, Any], int] | None:
+    """`room`, and its address for kernels that write there; None where the memory is not page-locked."""
+    numbers, owner = room(nbytes), _rooms.owner
+    return None if owner is None or nbytes > MOST else (numbers, owner.address)
 
 
 def release() -> None:

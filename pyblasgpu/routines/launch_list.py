@@ -285,6 +285,10 @@ class LaunchList:
         slot = pointer // _SLOT_STRIDE
         return slot, pointer - slot * _SLOT_STRIDE - _SLOT_CENTER - self._alignment[slot]
 
+    def uses_of(self, slot: int) -> int:
+        """How many launches are given the operand of a slot."""
+        return sum(any(each == slot for each, _ in entry.addresses) for entry in self.entries)
+
     def run(self, bases: Sequence[int], alpha: complex, beta: complex = 0.0, *, stream: int) -> None:
         """Enqueue every launch on `stream`, with the operands of the slots at `bases`."""
         self.bound(alpha, beta)(bases, stream)

@@ -12,8 +12,10 @@ from scipy.linalg import lapack as scipys
 from pyblasgpu import lapack, linalg, use_devices
 from pyblasgpu.api.lapack import determinants
 from pyblasgpu.errors import OverlapError
+from pyblasgpu.frontend.arrays.device_integers import Place
 from pyblasgpu.frontend.calls import factor_chain, factor_replay
 from pyblasgpu.frontend.calls.call_cache import CachedCall
+from pyblasgpu.gpu import events
 from pyblasgpu.types import DTYPES
 
 
@@ -358,6 +360,33 @@ def test_functions_of_linalg_on_other_arrays(chains, name, shape):
         assert result.host.dtype == reference.dtype
     assert chains.repeated and chains.copied == waits
     assert len(chains.repeated) == 2 * (2 if name == "lu_solve" else 1)
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (3, 5, 5)], ids=["matrix", "stack"])
+@pytest.mark.parametrize("name", ["cholesky", "solve", "inv", "inv pos"])
+def test_one_launch_leaves_info_in_memory_of_the_host(chains, fake, monkeypatch, name, shape):
+    """Nothing is copied, and numbers that are not 0 raise; of several launches info stays on the device."""
+    function, expected, _ = FUNCTIONS[name]
+    numbers, waits = np.full(shape[0] if len(shape) > 2 else 1, -1, np.int32), []
+
+    def synchronize(*_):
+        waits.append(numbers.copy())
+
+    monkeypatch.setattr(CachedCall, "uses_of", lambda *_: 1)
+    place = Place(numbers, numbers.ctypes.data)
+    monkeypatch.setattr(factor_chain, "place_to_write", lambda *_: place)
+    monkeypatch.setattr(events, "record", lambda stream: SimpleNamespace(join=synchronize))
+    monkeypatch.setattr(fake[1], "synchronize", synchronize)
+    function(definite(*shape), device(shape[-1], 2))
+    chains.copied = 0
+    a, b = definite(*shape, seed=3), device(shape[-1], 2)
+    reference = expected(a.host.copy(), b.host.copy())
+    np.testing.assert_allclose(function(a, b).host, reference, 1e-9, 1e-9)
+    assert not chains.copied and len(waits) == 1 and not waits[0].any()
+    a.host[..., 0] = a.host[..., 0, :] = 0
+    with pytest.raises(np.linalg.LinAlgError):
+        function(a, b)
+    assert len(waits) == 2 and waits[1].all()
 
 
 @pytest.mark.parametrize("name", ["solve", "inv", "inv pos"])

@@ -174,12 +174,12 @@ class Library:
         raise NotImplementedError
 
     def empty_here(
-        self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int, swapped: bool = False
+        self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int | None, swapped: bool = False
     ) -> Any:
-        """Return `empty`, where `stream` may be the library's own current one; with the last two dimensions
-        `swapped` on request.
+        """Return `empty`, where `stream` may be the library's own current one, as None is; with the last two
+        dimensions `swapped` on request.
         """
-        made = self.empty(shape, dtype, device, stream)
+        made = self.empty(shape, dtype, device, self.current_stream(device) if stream is None else stream)
         return self.swap(made) if swapped else made
 
     def empties(self, shapes: Sequence[NewArray], device: int, stream: int) -> list[Any]:
@@ -257,10 +257,11 @@ class _CuPy(Library):
             return cupy.empty(shape, dtype.name)
 
     def empty_here(
-        self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int, swapped: bool = False
+        self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int | None, swapped: bool = False
     ) -> Any:
         cupy = module("cupy")
-        if cupy.cuda.runtime.getDevice() != device or self.current_stream(device) != stream:
+        is_current = stream is None or self.current_stream(device) == stream
+        if not is_current or cupy.cuda.runtime.getDevice() != device:
             return super().empty_here(shape, dtype, device, stream, swapped)
         if swapped and len(shape) == 2:
             return cupy.empty(shape[::-1], dtype.name, "F")

@@ -98,9 +98,9 @@ class _Torch(Library):
             return torch.empty(shape, dtype=getattr(torch, dtype.name), device=torch.device("cuda", device))
 
     def empty_here(
-        self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int, swapped: bool = False
+        self, shape: tuple[int, ...], dtype: Dtype, device: int, stream: int | None, swapped: bool = False
     ) -> Any:
-        if self.current_stream(device) != stream:
+        if stream is not None and self.current_stream(device) != stream:
             return super().empty_here(shape, dtype, device, stream, swapped)
         return tensor_maker()(*_place(shape, swapped), _dtype_of(dtype), device)
 

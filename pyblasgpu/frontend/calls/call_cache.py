@@ -142,6 +142,11 @@ class CachedCall:
         """Compile and load the kernels of the call with matrices at addresses aligned as `pointers`."""
         self._last = self._bind(pointers, alpha, beta)
 
+    def uses_of(self, place: int) -> int:
+        """The most launches that are given the matrix at a place, of all that were prepared."""
+        lists = [each for each in self.variants.values() if each is not None]
+        return max((each.uses_of(place) for each in lists), default=0)
+
     def run_fitting(self, pointers: list[int], stream: int) -> None:
         """Enqueue the call, alpha 1 and beta 0, with matrices at `pointers` that are known to fit there."""
         last = self._last
@@ -348,17 +353,17 @@ def replay(
     kept: KeptCall | None = find((key, mode, *facts))
     if kept is None or (kept.copies and alpha == 0):
         return None
-    call, new = kept.call, kept.new
+    call, new, own = kept.call, kept.new, None
     if stream is None:
         stream = library.current_stream(call.device)
     else:
-        stream = stream_of(call.device, stream, key[0])
+        stream = own = stream_of(call.device, stream, key[0])
     if new is not None:
         if checks_numbers and not _fits_every_dtype(alpha, beta):
             return None
         if (beta != 0) != kept.scales:
             return None
-        out = library.empty_here(new.shape, new.dtype, call.device, stream, new.swapped)
+        out = library.empty_here(new.shape, new.dtype, call.device, own, new.swapped)
         pointers.append(library.pointer(out))
     called = pointers if kept.called_at is None else [pointers[i] for i in kept.called_at]
     if not call.run(called, alpha, beta, stream, checks_numbers):

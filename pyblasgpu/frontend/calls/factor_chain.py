@@ -7,14 +7,14 @@ numbers that should be 0 are read in one transfer.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...types import INT32
 from ..arrays.any_array import dtype_name, numpy_dtype, quick_library, stored_dtype
-from ..arrays.device_integers import begin_read, end_read, read_integers
+from ..arrays.device_integers import begin_read, end_read, place_to_write, read_integers
 from ..arrays.layouts import Layout, are_clear, strides_by_rows
 from ..arrays.streams import contexts
 from ..engine_options import ambient_options
@@ -30,6 +30,8 @@ __all__ = ["Recording", "Repeated", "keep_chain", "repeat_chain"]
 _CHAIN = "chain"
 #: Bytes at whose multiples arrays begin in memory that they share, as those that a device allocates.
 _ALIGN = 512
+#: Numbers that a device leaves in memory of the host, at most; of more a copy takes less time.
+MOST_AT_HOST = 256
 
 
 class Repeated(NamedTuple):
@@ -129,12 +131,15 @@ class _Info(NamedTuple):
         Their place among the addresses.
     numbers : int
     raises : callable
+    goes_to_host : bool
+        Whether the device may leave them in memory of the host.
     """
 
     left_by: int
     place: int
     numbers: int
     raises: Callable[[Any], None]
+    goes_to_host: bool
 
 
 class _Chain(NamedTuple):
@@ -193,13 +198,13 @@ class _Chain(NamedTuple):
         device, held = self.device, [*arrays]
         stream = library.current_stream(device)
         if self.memory is not None:
-            memory = library.empty_here(*self.memory, device, stream)
+            memory = library.empty_here(*self.memory, device, None)
             start = library.pointer(memory)
             for distance in self.distances:
                 addresses.append(start + distance)
                 held.append(memory)
         for shape, dtype, swapped in self.outputs:
-            out = library.empty_here(shape, dtype, device, stream, swapped)
+            out = library.empty_here(shape, dtype, device, None, swapped)
             addresses.append(library.pointer(out))
             held.append(out)
         if library.counts_writes:
@@ -217,20 +222,22 @@ class _Chain(NamedTuple):
 
     def _run_checked(self, info: _Info, addresses: list[int], stream: int) -> None:
         """Enqueue all calls; read the numbers as soon as they are left."""
-        left_by, place, count, raises = info
-        numbers = addresses[place], count, self.device, stream
-        before, after = self.calls[: left_by + 1], self.calls[left_by + 1 :]
+        left_by, place, count, raises, goes_to_host = info
+        device, before, after = self.device, self.calls[: left_by + 1], self.calls[left_by + 1 :]
+        written = place_to_write(count, device) if goes_to_host else None
+        if written is not None:
+            addresses[place] = written.address
         for call, places in before:
             call.run_fitting([addresses[place] for place in places], stream)
         if after:
-            pending = begin_read(*numbers)
+            pending = begin_read(addresses[place], count, device, stream, written)
             try:
                 for call, places in after:
                     call.run_fitting([addresses[place] for place in places], stream)
             finally:
                 infos = end_read(pending)
         else:
-            infos = read_integers(*numbers)
+            infos = read_integers(addresses[place], count, device, stream, written)
         if infos.any():
             raises(infos)
 
@@ -264,7 +271,7 @@ def _chain(
     outputs = [_new_output(delivered[pointer], dict(made)[pointer]) for pointer in new]
     calls = [_call(step, places) for step in made_by]
     found = [_result(library, arrays, each, places, written) for each in results]
-    infos = [_info(library, *each, places, made_by) for each in checks]
+    infos = [_info(library, *each, places, made_by, delivered) for each in checks]
     if None in outputs or None in calls or None in found or None in infos:
         return None
     units = [-(-max(nbytes, 1) // _ALIGN) * _ALIGN for _, nbytes in apart]
@@ -342,8 +349,11 @@ def _info(
     raises: Callable[[Any], None],
     places: dict[int, int],
     made_by: list[Step],
+    delivered: Container[int],
 ) -> _Info | None:
-    """Numbers to be read; None where they are no integers that a step has left."""
+    """Numbers to be read; None where they are no integers that a step has left, `delivered` those that are
+    results.
+    """
     layout = None if isinstance(info, int) else _layout(library, info)
     if layout is None or layout.dtype is not INT32:
         return None
@@ -352,7 +362,15 @@ def _info(
         for number, step in enumerate(made_by)
         if layout.pointer in step.addresses[: len(step.kept.numbers.shapes)]
     ]
-    return _Info(left_by[-1], places[layout.pointer], prod(layout.shape), raises) if left_by else None
+    if not left_by:
+        return None
+    count, step = prod(layout.shape), made_by[left_by[-1]]
+    goes_to_host = (
+        count <= MOST_AT_HOST
+        and layout.pointer not in delivered
+        and step.kept.call.uses_of(step.addresses.index(layout.pointer)) == 1
+    )
+    return _Info(left_by[-1], places[layout.pointer], count, raises, goes_to_host)
 
 
 def _reach(pointer: int, made_by: list[Step]) -> tuple[int, int]:

@@ -235,7 +235,7 @@ def replay_factor(
     stream, out = library.current_stream(call.device), arrays[-1]
     numbers = library.empties(plan.arrays, call.device, stream) if plan.arrays else []
     if copies:
-        out = library.empty_here(shape, dtype, call.device, stream, swapped)
+        out = library.empty_here(shape, dtype, call.device, None, swapped)
         pointers.append(library.pointer(out))
     addresses = [*map(library.pointer, numbers), *given, *pointers]
     if not call.run(addresses, 1, 0, stream, checks_numbers=False):
