@@ -20,8 +20,7 @@ from ..operands import Operand
 from ..tasks.task_list import Task, Tile
 from .cards import Card, Mark, record_mark, wait_for
 from .host_traffic import HostTraffic
-from .infos import has_info
-from .leaves import EnqueueLeaf, overwrites
+from .leaves import EnqueueLeaf
 from .matrices import DeviceMatrix, HostMatrix, Matrix
 from .schedule import Schedule
 from .tile_cache import TileCache, TileCopy
@@ -78,6 +77,7 @@ class TaskExecutor:
     ):
         self.routine, self.tasks = schedule.tasks.routine, schedule.tasks.tasks
         self.matrices, self.owners, self.last_uses = matrices, schedule.owners, schedule.last_uses
+        self.needs = schedule.needs
         self.cards, self.caches, self.traffic = cards, caches, traffic
         self.enqueue, self.infos, self.importers = enqueue, infos, importers or {}
         self.versions: Counter[Tile] = Counter()
@@ -133,9 +133,9 @@ class TaskExecutor:
 
     def _request(self, number: int, must: bool) -> bool:
         """Reserve and pin the tiles of a task, and begin to fetch them; False where that must wait."""
-        task, index = self.tasks[number], self.owners[number]
+        needs, index = self.needs[number], self.owners[number]
         pinned: list[TileCopy] = []
-        for tile in dict.fromkeys(task.tiles):
+        for tile in needs.tiles:
             copy = self._reserve(index, tile, number)
             if copy is None:
                 for each in pinned:  # what is on its way goes on
@@ -148,12 +148,11 @@ class TaskExecutor:
                 return False
             copy.pins += 1
             pinned.append(copy)
-            ignores = tile in task.writes and overwrites(task.leaf)
-            if not self._unwritten[tile] and not ignores:
+            if tile in needs.contents and not self._unwritten[tile]:
                 pinned += self._begin_import(index, tile, number)
                 self._begin_fetch(index, copy)
         self._requested.append(pinned)
-        self._unwritten.update(task.writes)
+        self._unwritten.update(self.tasks[number].writes)
         return True
 
     def _reserve(self, index: int, tile: Tile, number: int) -> TileCopy | None:
@@ -307,14 +306,14 @@ class TaskExecutor:
     def _issue(self, number: int, task: Task) -> None:
         """Enqueue a task, whose tiles are requested."""
         index = self.owners[number]
-        card, copies = self.cards[index], self._requested.popleft()
+        card, copies, needs = self.cards[index], self._requested.popleft(), self.needs[number]
         # of a tile that is copied by way of another card, its own copy is the first one
         by_tile = {copy.tile: copy for copy in reversed(copies)}
         reads = [by_tile[tile] for tile in task.reads]
         writes = [by_tile[tile] for tile in task.writes]
-        for copy in reads if overwrites(task.leaf) else by_tile.values():
-            if copy.version != self.versions[copy.tile]:
-                self._fetch(index, copy)
+        for tile in needs.tiles:
+            if tile in needs.contents and by_tile[tile].version != self.versions[tile]:
+                self._fetch(index, by_tile[tile])
         while not self._has_room(index):
             self._retire(index)
         with current_context(card.device):
@@ -322,7 +321,7 @@ class TaskExecutor:
             wait_for(card.compute, [copy.ready for copy in reads if card.compute not in copy.uses])
             for copy in writes:
                 wait_for(card.compute, copy.marks)
-            infos = [self.infos[index](number)] if has_info(task) else []
+            infos = [self.infos[index](number)] if needs.has_info else []
             operands = [*infos, *(copy.operand for copy in (*reads, *writes))]
             self.enqueue(task.leaf, operands, card.compute)
             mark = record_mark(card.compute)

@@ -4,13 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
+from typing import NamedTuple
 
-from ..tasks.task_list import TaskList, Tile
+from ..tasks.task_list import Task, TaskList, Tile
 from .infos import has_info
+from .leaves import overwrites
 from .placement import importers
 from .tile_cache import uses_by_card
 
-__all__ = ["Schedule"]
+__all__ = ["Needs", "Schedule"]
+
+
+class Needs(NamedTuple):
+    """Tiles of a task, and whether it leaves an info.
+
+    Attributes
+    ----------
+    tiles : tuple of Tile
+        All of them, each once.
+    contents : frozenset of Tile
+        Tiles that it reads.
+    has_info : bool
+        Whether its leaf leaves an info.
+    """
+
+    tiles: tuple[Tile, ...]
+    contents: frozenset[Tile]
+    has_info: bool
+
+    @classmethod
+    def of(cls, task: Task) -> Needs:
+        tiles = tuple(dict.fromkeys(task.tiles))
+        contents = task.reads if overwrites(task.leaf) else tiles
+        return cls(tiles, frozenset(contents), has_info(task))
 
 
 class Schedule:
@@ -24,6 +50,8 @@ class Schedule:
 
     Attributes
     ----------
+    needs : tuple of Needs
+        By task.
     uses : dict of int to dict
         Numbers of the tasks that need each tile, by card.
     last_uses : dict of int to list of Tile
@@ -38,16 +66,17 @@ class Schedule:
 
     def __init__(self, tasks: TaskList, owners: Sequence[int]):
         self.tasks, self.owners = tasks, tuple(owners)
+        self.needs = tuple(map(Needs.of, tasks.tasks))
         self.uses = uses_by_card(tasks.tasks, owners)
         last = {tile: number for number, task in enumerate(tasks.tasks) for tile in task.tiles}
         self.shapes = frozenset((tile.matrix, *tasks.grids[tile.matrix].tile_shape(tile)) for tile in last)
         self.last_uses: dict[int, list[Tile]] = {}
         for tile, number in last.items():
             self.last_uses.setdefault(number, []).append(tile)
-        self.most_tiles = max(len(set(task.tiles)) for task in tasks.tasks)
+        self.most_tiles = max(len(each.tiles) for each in self.needs)
         self.infos: dict[int, list[int]] = {}
-        for number, (task, owner) in enumerate(zip(tasks.tasks, owners, strict=True)):
-            if has_info(task):
+        for number, (needs, owner) in enumerate(zip(self.needs, owners, strict=True)):
+            if needs.has_info:
                 self.infos.setdefault(owner, []).append(number)
         self._brought_by: dict[frozenset[str], dict[Tile, int]] = {}
 

@@ -111,7 +111,7 @@ PLANTS = {
     "a tile is fetched before it is written": (
         TaskExecutor,
         "_request",
-        "_unwritten.update(task.writes)",
+        "_unwritten.update(self.tasks[number].writes)",
         "_unwritten",
     ),
     "what was spilled is read from the source": (
