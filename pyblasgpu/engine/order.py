@@ -11,6 +11,10 @@ tiles of A and B are new is computed step by step: 2 g tiles give g^2 products.
 TRMM begins with the row of the triangle that reads all of B. So some columns of B are computed first, row by
 row while the triangle is transferred, and then those that are left, column by column.
 
+Cholesky factors on one card go by block rows of L, or block columns of U. Each has work on all that is there,
+and its tiles go home as it ends. By block columns of L, as several cards take them, the first ones wait for the
+transfer of most tiles, and the last ones have no transfer left.
+
 LU on several cards goes panel by panel: each updates all columns, the next panel first. So cards update their
 columns while one of them factors a panel. By columns, as one card takes them, each column waits for the panel
 before it with all that it has left.
@@ -26,7 +30,7 @@ from itertools import chain
 from ..tasks.task_list import Task, TaskList, Tile
 from ..types import Side
 
-__all__ = ["BLOCK", "PRODUCTS", "by_blocks", "by_columns_of_b", "by_panels"]
+__all__ = ["BLOCK", "PRODUCTS", "by_blocks", "by_columns_of_b", "by_lines_of_factor", "by_panels"]
 
 #: Rows and columns of a block, in tiles of each card, where a card does not hold its part of C.
 BLOCK = 3
@@ -96,6 +100,18 @@ def by_columns_of_b(tasks: TaskList, cards: int, side: Side | None) -> TaskList:
         return max((tile.row if side is Side.RIGHT else tile.col) - first + cards, 0) // cards
 
     return replace(tasks, tasks=tuple(sorted(tasks.tasks, key=group)))
+
+
+def by_lines_of_factor(tasks: TaskList, cards: int) -> TaskList:
+    """POTRF's tasks on one card by block rows of L, or block columns of U; other tasks as they are."""
+    if tasks.routine != "potrf" or cards > 1:
+        return tasks
+
+    def line(task: Task) -> tuple[int, int]:
+        tile = task.writes[0]
+        return max(tile.row, tile.col), min(tile.row, tile.col)
+
+    return replace(tasks, tasks=tuple(sorted(tasks.tasks, key=line)))
 
 
 def by_panels(tasks: TaskList) -> TaskList:

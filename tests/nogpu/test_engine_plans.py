@@ -10,7 +10,7 @@ from tiled_runs import KINDS, problem
 
 from pyblasgpu.database.policy import reference
 from pyblasgpu.engine.matrices import TileLayout
-from pyblasgpu.engine.order import by_blocks, by_columns_of_b, by_panels
+from pyblasgpu.engine.order import by_blocks, by_columns_of_b, by_lines_of_factor, by_panels
 from pyblasgpu.engine.placement import card_grid, deal, owners_of
 from pyblasgpu.engine.tile_cache import TileCache, uses_by_card
 from pyblasgpu.engine.tile_size import tile_orders
@@ -231,6 +231,20 @@ def test_trmm_goes_by_columns(side, cards):
     assert set(lines[: first * len(lines) // 8]) == set(range(first)) and lines[-1] == 7
     assert len(ordered.tasks) == len(tasks.tasks)
     assert by_columns_of_b(gemm((8,), (8,), (8,)), cards, None).tasks == gemm((8,), (8,), (8,)).tasks
+
+
+@pytest.mark.parametrize("uplo", Uplo)
+def test_a_cholesky_factor_goes_by_lines_on_one_card(uplo):
+    """Tasks follow those they need; what a line leaves is final before the next line begins."""
+    tasks = potrf(cut(40, 8), uplo)
+    ordered = by_lines_of_factor(tasks, 1)
+    position = {id(task): number for number, task in enumerate(ordered.tasks)}
+    assert len(position) == len(tasks.tasks)
+    for task, needs in zip(tasks.tasks, dependencies(tasks.tasks), strict=True):
+        assert all(position[id(tasks.tasks[need])] < position[id(task)] for need in needs)
+    lines = [max(task.writes[0][1:3]) for task in ordered.tasks]
+    assert lines == sorted(lines) and ordered.tasks[-1].finishes
+    assert by_lines_of_factor(tasks, 2) is tasks
 
 
 @pytest.mark.parametrize("shape", [(40, 40), (56, 40), (40, 56)])

@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from ... import tasks as tasks_module
-from ...engine.order import by_blocks, by_columns_of_b
+from ...engine.order import by_blocks, by_columns_of_b, by_lines_of_factor
 from ...engine.placement import card_grid, owners_of
 from ...engine.schedule import Schedule
 from ...tasks import TaskList, Tile, cut
@@ -72,6 +72,7 @@ def made(
     tasks = task_list(tiled._replace(flags=dict(tiled.flags)), orders, scalars)
     tasks = by_blocks(tasks, card_grid(len(weights)), holds_output)
     tasks = by_columns_of_b(tasks, len(weights), tiled.side)
+    tasks = by_lines_of_factor(tasks, len(weights))
     return Schedule(tasks, owners_of(tasks, weights, tiled.side))
 
 
