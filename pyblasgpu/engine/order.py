@@ -11,9 +11,9 @@ tiles of A and B are new is computed step by step: 2 g tiles give g^2 products.
 TRMM begins with the row of the triangle that reads all of B. So some columns of B are computed first, row by
 row while the triangle is transferred, and then those that are left, column by column.
 
-Cholesky factors on one card go by block rows of L, or block columns of U. Each has work on all that is there,
-and its tiles go home as it ends. By block columns of L, as several cards take them, the first ones wait for the
-transfer of most tiles, and the last ones have no transfer left.
+Cholesky factors on one card go by block rows of L, or block columns of U. A row needs no tiles but its own
+and those that are there, and is final as it ends. By block columns of L, which several cards take, the first
+ones wait for most of the transfers, and the last ones have none.
 
 LU on several cards goes panel by panel: each updates all columns, the next panel first. So cards update their
 columns while one of them factors a panel. By columns, as one card takes them, each column waits for the panel

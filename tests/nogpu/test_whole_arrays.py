@@ -11,7 +11,7 @@ from pyblasgpu import lapack
 from pyblasgpu.engine import whole_arrays
 from pyblasgpu.frontend.backend_status import preferred_backend
 from pyblasgpu.frontend.calls import staging
-from pyblasgpu.gpu import memory, page_locked
+from pyblasgpu.gpu import memory, page_locked, readback
 from pyblasgpu.gpu.context import current_context
 
 
@@ -83,6 +83,19 @@ def test_each_function_of_the_driver_fails_once(fake_cards, round_trip, name, nu
     assert holds_nothing(driver)
     round_trip(driver, array, out)
     np.testing.assert_array_equal(out, array)
+
+
+def test_memory_of_the_host_that_kernels_write(fake_cards):
+    """It is page-locked, of the thread, and there until the next use; where it is not locked there is none."""
+    driver = fake_cards()
+    with current_context(0):
+        numbers, address = readback.place_to_write(8)
+        assert len(numbers) == 8 and address == numbers.ctypes.data
+        assert np.shares_memory(readback.room(4), numbers)
+        assert readback.place_to_write(readback.MOST + 1) is None
+        readback.release()
+        driver.failing["cuMemHostAlloc"] = [driver.calls["cuMemHostAlloc"]], driver.real.CUresult(2)
+        assert readback.place_to_write(8) is None
 
 
 def test_large_arrays_of_calls_that_are_whole(fake, monkeypatch):
