@@ -86,7 +86,7 @@ def test_each_function_of_the_driver_fails_once(fake_cards, round_trip, name, nu
 
 
 def test_memory_of_the_host_that_kernels_write(fake_cards):
-    """It is page-locked, of the thread, and there until the next use; where it is not locked there is none."""
+    """It is page-locked, of the thread, and stays until the next use; else there is none."""
     driver = fake_cards()
     with current_context(0):
         numbers, address = readback.place_to_write(8)
