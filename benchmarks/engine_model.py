@@ -5,8 +5,9 @@
 
 Host matrices are column-major, triangles lower, from the left. Every stream does its work in order: copies
 up and down a card's link, copies from other cards, kernels. The host enqueues a task in `--host` microseconds
-and requests tiles ahead, as the engine does. Rates of leaves are those of `benchmarks.reach`, links have one
-rate whatever goes the other way. `compute` is the work of the busiest card, `links` that of the busiest link,
+and requests tiles ahead, as the engine does. Rates of leaves are those of `benchmarks.reach`. Links have one
+rate whatever goes the other way, and a lower one for short lines that are far apart, see
+`benchmarks.host_lines`. `compute` is the work of the busiest card, `links` that of the busiest link,
 `bound` what one card takes at least in any order of the tasks.
 """
 
@@ -21,6 +22,7 @@ from rich.table import Table
 
 from benchmarks.reach import Rates
 from benchmarks.study import Namespace, Option, Row, Rows, Study, main, table
+from pyblasgpu.database.policy import reference
 from pyblasgpu.engine.executor import AHEAD, AHEAD_ON_SEVERAL, FEW, IN_FLIGHT, MOST_IN_FLIGHT
 from pyblasgpu.engine.leaves import overwrites
 from pyblasgpu.engine.schedule import Schedule
@@ -39,6 +41,8 @@ __all__ = ["Links", "Timeline", "schedule_for", "routine"]
 _TRIANGLES = {"trsm": {"a": True}, "trmm": {"a": True}, "syrk": {"c": False}}
 #: Bytes that tiles may take on a card.
 LIMIT = 100 << 30
+#: Bytes below which lines of a tile are short, where lines of the matrix have `FAR` bytes or more.
+SHORT, FAR = 20 << 10, 64 << 10
 #: The leaf whose rate serves for another one.
 LIKE = {"syrk": "herk", "symm": "gemm", "hemm": "gemm", "trmm": "gemm"}
 
@@ -50,13 +54,16 @@ class Links:
     Attributes
     ----------
     host, peer : float
+    short : float
+        That of the host's link for short lines.
     start : float
         From the call to the first copy.
     task : float
         To enqueue a task.
     """
 
-    host: float = 52e9
+    host: float = 50e9
+    short: float = 32e9
     peer: float = 300e9
     start: float = 0.4e-3
     task: float = 60e-6
@@ -70,8 +77,10 @@ class Timeline:
     ----------
     up, down, peer, compute : dict of int to float
         By card when the stream is idle.
-    busy, linked : dict of int to float
-        By card seconds of kernels, and of the busier direction of its link.
+    busy : dict of int to float
+        By card seconds of kernels.
+    moved, linked : dict of (int, bool) to number
+        Bytes and seconds of a card's copies down, and up.
     """
 
     schedule: Schedule
@@ -85,6 +94,7 @@ class Timeline:
     compute: dict[int, float] = field(default_factory=lambda: defaultdict(float))
     busy: dict[int, float] = field(default_factory=lambda: defaultdict(float))
     moved: Counter[tuple[int, bool]] = field(default_factory=Counter)
+    linked: dict[tuple[int, bool], float] = field(default_factory=lambda: defaultdict(float))
 
     def __post_init__(self) -> None:
         self._there: dict[tuple[Tile, int], float] = {}  # when the newest version is on a card
@@ -105,6 +115,13 @@ class Timeline:
         else:
             parts = covering(whole, self.itemsize, has_tails=True)
         return sum(each.width * each.lines for each in parts)
+
+    def copied(self, tile: Tile, goes_up: bool = False) -> float:
+        """Seconds of a copy of a tile from the host or to it."""
+        grid = self.schedule.tasks.grids[tile.matrix]
+        rows, whole = grid.tile_shape(tile)[0], grid.shape[0]
+        is_short = rows * self.itemsize < SHORT and whole * self.itemsize >= FAR
+        return self.nbytes(tile, goes_up) / (self.links.short if is_short else self.links.host)
 
     def run(self) -> float:
         """Seconds until the last tile is home."""
@@ -168,18 +185,20 @@ class Timeline:
 
         All copies up are before some leaf and its copy home; all leaves are after some copies up.
         """
-        tasks, rate = self.schedule.tasks.tasks, self.links.host
-        home = min(self.nbytes(tile) for task in tasks for tile in task.finishes) / rate
+        tasks = self.schedule.tasks.tasks
+        home = min(self.copied(tile) for task in tasks for tile in task.finishes)
         first = min(
-            sum(self.nbytes(tile, goes_up=True) for tile in set(task.reads) - set(task.writes))
+            sum(self.copied(tile, goes_up=True) for tile in set(task.reads) - set(task.writes))
             for task in tasks
         )
-        by_links = self.moved[0, True] / rate + min(map(self._leaf, tasks))
-        return self.links.start + max(by_links, first / rate + self.busy[0]) + home
+        by_links = self.linked[0, True] + min(map(self._leaf, tasks))
+        return self.links.start + max(by_links, first + self.busy[0]) + home
 
     def _go_home(self, tile: Tile, card: int, now: float) -> None:
         if not self.on_card:
-            self.down[card] = max(self.down[card], now) + self.nbytes(tile) / self.links.host
+            took = self.copied(tile)
+            self.down[card] = max(self.down[card], now) + took
+            self.linked[card, False] += took
             self.moved[card, False] += self.nbytes(tile)
         elif card:
             self.peer[card] = max(self.peer[card], now) + self.nbytes(tile) / self.links.peer
@@ -202,7 +221,9 @@ class Timeline:
             self._there[tile, 0] = 0.0
             return 0
         by = card if self._versions[tile] else self._by.get(tile, card)
-        self.up[by] = max(self.up[by], now) + self.nbytes(tile, goes_up=True) / self.links.host
+        took = self.copied(tile, goes_up=True)
+        self.up[by] = max(self.up[by], now) + took
+        self.linked[by, True] += took
         self.moved[by, True] += self.nbytes(tile, goes_up=True)
         self._there[tile, by] = self.up[by]
         return by
@@ -219,7 +240,9 @@ def schedule_for(name: str, n: int, letter: str, cards: int, tiles: tuple[int, .
     """The schedule of a call, with tiles as the engine cuts them or of these orders."""
     tiled = routine(name, n)
     free = (True, False, True) if name == "gemm" else (True, False)[: len(tiled.extents)]
-    orders = tiles or tile_orders(name, tiled.extents, letter, LIMIT, cards, free, inner_extent(tiled))
+    narrow = reference().narrow_tiles_max_order.get(letter, 0)
+    cut = name, tiled.extents, letter, LIMIT, cards, free, inner_extent(tiled), narrow
+    orders = tiles or tile_orders(*cut)
     scalars = (1, 0) if name in ("gemm", "syrk") else (1,)
     holds_output = can_hold_output(n * n * DTYPES[letter].itemsize, LIMIT, cards)
     return plan_of(tiled, orders, scalars, letter, [1.0] * cards, holds_output)
@@ -228,7 +251,8 @@ def schedule_for(name: str, n: int, letter: str, cards: int, tiles: tuple[int, .
 def rows(options: Namespace) -> Rows:
     """Milliseconds of each call."""
     rates, itemsize = Rates.of(options.device, options.letter), DTYPES[options.letter].itemsize
-    links = Links(options.link * 1e9, options.peer * 1e9, options.start * 1e-6, options.host * 1e-6)
+    host, short, peer = (rate * 1e9 for rate in (options.link, options.short, options.peer))
+    links = Links(host, short, peer, options.start * 1e-6, options.host * 1e-6)
     for name in options.routines:
         for n in options.sizes:
             one = 0.0
@@ -237,7 +261,7 @@ def rows(options: Namespace) -> Rows:
                 line = Timeline(schedule, rates, links, itemsize, options.on_card)
                 took = line.run()
                 one = one or took
-                linked = max(line.moved.values(), default=0) / links.host
+                linked = max(line.linked.values(), default=0.0)
                 bound = line.bound() if cards == 1 and not options.on_card else took
                 times = {"compute": max(line.busy.values()), "links": linked, "bound": bound, "call": took}
                 cuts = ", ".join(f"{grid.rows[0]}x{grid.cols[0]}" for grid in schedule.tasks.grids.values())
@@ -264,6 +288,7 @@ STUDY = Study(
         "on_card": Option(False, help="matrices on the first card"),
         "device": "nvidia-h200",
         "link": Option(Links.host / 1e9, help="GB/s to the host"),
+        "short": Option(Links.short / 1e9, help="GB/s of short lines to the host"),
         "peer": Option(Links.peer / 1e9, help="GB/s between cards"),
         "start": Option(Links.start * 1e6, help="microseconds to the first copy"),
         "host": Option(Links.task * 1e6, help="microseconds to enqueue a task"),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.engine_model import STUDY, Links, Timeline, schedule_for
+from benchmarks.engine_model import SHORT, STUDY, Links, Timeline, schedule_for
 from benchmarks.reach import Rates
 from benchmarks.study import run
 
@@ -22,9 +22,9 @@ def timeline(name, n, cards=1, links=LINKS, **options) -> Timeline:
 def test_a_call_takes_what_its_parts_take(name, cards):
     line = timeline(name, 8192, cards)
     took = line.run()
-    links = sum(line.moved.values()) / LINKS.host
+    links = sum(line.linked.values())
     assert max(line.busy.values()) < took < LINKS.start + sum(line.busy.values()) + links + 0.1
-    fast = timeline(name, 8192, cards, replace(LINKS, host=1e15, peer=1e15, start=0, task=0))
+    fast = timeline(name, 8192, cards, replace(LINKS, host=1e15, short=1e15, peer=1e15, start=0, task=0))
     shorter = fast.run()
     assert max(fast.busy.values()) <= shorter < took
 
@@ -43,6 +43,14 @@ def test_each_byte_moves_once():
     assert up == 2 * n * n * 8 and down == n * n * 8
     assert line.moved[0, True] == line.moved[1, True]
     assert not timeline("gemm", n, 2, on_card=True).moved
+
+
+def test_short_lines_that_are_far_apart_are_copied_slowly():
+    line = timeline("potrf", 8192)
+    (cut,) = {grid.rows[0] for grid in line.schedule.tasks.grids.values()}
+    short, far = replace(LINKS, short=1e9), 8 * cut < SHORT
+    assert (timeline("potrf", 8192, links=short).run() > 2 * line.run()) is far
+    assert timeline("potrf", 4096, links=short).run() == timeline("potrf", 4096).run()
 
 
 def test_a_slow_host_sets_the_pace():
