@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.engine_model import SHORT, STUDY, Links, Timeline, schedule_for
+from benchmarks.engine_model import STUDY, Links, Timeline, schedule_for
 from benchmarks.reach import Rates
 from benchmarks.study import run
 
@@ -41,16 +41,19 @@ def test_each_byte_moves_once():
     line.run()
     up, down = (sum(x for (_, goes_up), x in line.moved.items() if goes_up is way) for way in (True, False))
     assert up == 2 * n * n * 8 and down == n * n * 8
-    assert line.moved[0, True] == line.moved[1, True]
+    assert 0.9 < line.moved[0, True] / line.moved[1, True] < 1.2
     assert not timeline("gemm", n, 2, on_card=True).moved
 
 
 def test_short_lines_that_are_far_apart_are_copied_slowly():
-    line = timeline("potrf", 8192)
-    (cut,) = {grid.rows[0] for grid in line.schedule.tasks.grids.values()}
-    short, far = replace(LINKS, short=1e9), 8 * cut < SHORT
-    assert (timeline("potrf", 8192, links=short).run() > 2 * line.run()) is far
-    assert timeline("potrf", 4096, links=short).run() == timeline("potrf", 4096).run()
+    short = replace(LINKS, short=1e9)
+
+    def took(n, tile, links):
+        return Timeline(schedule_for("potrf", n, "d", 1, (tile,)), RATES, links, 8).run()
+
+    assert took(8192, 2048, short) > 2 * took(8192, 2048, LINKS)
+    assert took(8192, 4096, short) == took(8192, 4096, LINKS)
+    assert took(4096, 1024, short) == took(4096, 1024, LINKS)
 
 
 def test_a_slow_host_sets_the_pace():
