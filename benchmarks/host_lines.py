@@ -1,6 +1,6 @@
 """Rates of copies between page-locked memory and a card, by bytes of a line and from one line to the next.
 
-    python -m benchmarks.host_lines --out DIR [--gib 2] [--widths 8 16 32 64] [--pitches 32 64 128]
+    python -m benchmarks.host_lines --out DIR [--gib 2] [--widths 8 16 20 24 32 64] [--pitches 32 64 128]
                                    [--kinds shared allocated]
 
 Each copy takes other memory than the ones before, so that caches of the host hold none of it. `KINDS` of
@@ -150,7 +150,7 @@ STUDY = Study(
     rows,
     {
         "gib": Option(2, help="of each kind"),
-        "widths": (8, 16, 32, 64),
+        "widths": (8, 16, 20, 24, 32, 64),
         "pitches": (32, 64, 128),
         "kinds": Option(tuple(KINDS), KINDS),
     },
