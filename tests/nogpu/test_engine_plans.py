@@ -247,18 +247,21 @@ def test_trmm_goes_by_columns(side, cards):
     assert by_columns_of_b(gemm((8,), (8,), (8,)), cards, None).tasks == gemm((8,), (8,), (8,)).tasks
 
 
+@pytest.mark.parametrize("cards", [1, 2])
 @pytest.mark.parametrize("uplo", Uplo)
-def test_a_cholesky_factor_goes_by_lines_on_one_card(uplo):
-    """Tasks follow those they need; what a line leaves is final before the next line begins."""
-    tasks = potrf(cut(40, 8), uplo)
-    ordered = by_lines_of_factor(tasks, 1)
+def test_the_order_of_a_cholesky_factor(uplo, cards):
+    """Tasks follow those they need; on one card a line is final before the next line begins."""
+    tasks = potrf(cut(64, 8), uplo)
+    ordered = by_lines_of_factor(tasks, cards)
     position = {id(task): number for number, task in enumerate(ordered.tasks)}
     assert len(position) == len(tasks.tasks)
     for task, needs in zip(tasks.tasks, dependencies(tasks.tasks), strict=True):
         assert all(position[id(tasks.tasks[need])] < position[id(task)] for need in needs)
-    lines = [max(task.writes[0][1:3]) for task in ordered.tasks]
-    assert lines == sorted(lines) and ordered.tasks[-1].finishes
-    assert by_lines_of_factor(tasks, 2) is tasks
+    ends = [sorted(task.writes[0][1:3]) for task in ordered.tasks if task.finishes]
+    if cards == 1:
+        assert ends == [[col, row] for row in range(8) for col in range(row + 1)]
+    else:  # the second column begins before the first one ends
+        assert ends[:7] == [[0, 0], [0, 1], [0, 2], [0, 3], [1, 1], [0, 4], [1, 2]]
 
 
 @pytest.mark.parametrize("shape", [(40, 40), (56, 40), (40, 56)])
