@@ -41,8 +41,9 @@ __all__ = ["Links", "Timeline", "schedule_for", "routine"]
 _TRIANGLES = {"trsm": {"a": True}, "trmm": {"a": True}, "syrk": {"c": False}}
 #: Bytes that tiles may take on a card.
 LIMIT = 100 << 30
-#: Bytes below which lines of a tile are short, where lines of the matrix have `FAR` bytes or more.
-SHORT, FAR = 20 << 10, 64 << 10
+#: Shares of the link's rate that lines of a tile of fewer bytes have next to products, where those of the
+#: matrix are `FAR` bytes apart or more: of an H200, by `benchmarks.host_lines`.
+SHORT, FAR = ((17 << 10, 0.62), (21 << 10, 0.82), (33 << 10, 0.95)), 64 << 10
 #: The leaf whose rate serves for another one.
 LIKE = {"syrk": "herk", "symm": "gemm", "hemm": "gemm", "trmm": "gemm"}
 
@@ -54,8 +55,6 @@ class Links:
     Attributes
     ----------
     host, peer : float
-    short : float
-        That of the host's link for short lines.
     start : float
         From the call to the first copy.
     task : float
@@ -63,7 +62,6 @@ class Links:
     """
 
     host: float = 50e9
-    short: float = 32e9
     peer: float = 300e9
     start: float = 0.4e-3
     task: float = 60e-6
@@ -120,8 +118,9 @@ class Timeline:
         """Seconds of a copy of a tile from the host or to it."""
         grid = self.schedule.tasks.grids[tile.matrix]
         rows, whole = grid.tile_shape(tile)[0], grid.shape[0]
-        is_short = rows * self.itemsize < SHORT and whole * self.itemsize >= FAR
-        return self.nbytes(tile, goes_up) / (self.links.short if is_short else self.links.host)
+        is_far = rows < whole and whole * self.itemsize >= FAR
+        share = next((share for line, share in SHORT if is_far and rows * self.itemsize < line), 1.0)
+        return self.nbytes(tile, goes_up) / (share * self.links.host)
 
     def run(self) -> float:
         """Seconds until the last tile is home."""
@@ -251,8 +250,7 @@ def schedule_for(name: str, n: int, letter: str, cards: int, tiles: tuple[int, .
 def rows(options: Namespace) -> Rows:
     """Milliseconds of each call."""
     rates, itemsize = Rates.of(options.device, options.letter), DTYPES[options.letter].itemsize
-    host, short, peer = (rate * 1e9 for rate in (options.link, options.short, options.peer))
-    links = Links(host, short, peer, options.start * 1e-6, options.host * 1e-6)
+    links = Links(options.link * 1e9, options.peer * 1e9, options.start * 1e-6, options.host * 1e-6)
     for name in options.routines:
         for n in options.sizes:
             one = 0.0
@@ -288,7 +286,6 @@ STUDY = Study(
         "on_card": Option(False, help="matrices on the first card"),
         "device": "nvidia-h200",
         "link": Option(Links.host / 1e9, help="GB/s to the host"),
-        "short": Option(Links.short / 1e9, help="GB/s of short lines to the host"),
         "peer": Option(Links.peer / 1e9, help="GB/s between cards"),
         "start": Option(Links.start * 1e6, help="microseconds to the first copy"),
         "host": Option(Links.task * 1e6, help="microseconds to enqueue a task"),

@@ -24,7 +24,14 @@ from unittest.mock import patch
 import cupy
 import numpy as np
 
-from benchmarks.host_problems import ROUTINES, HostProblem, copy_matrix, nested_document, pinned_for
+from benchmarks.host_problems import (
+    ROUTINES,
+    HostProblem,
+    copy_matrix,
+    nested_document,
+    pinned_for,
+    streaming,
+)
 from benchmarks.several_cards import factor
 from benchmarks.study import Namespace, Option, Row, Rows, Study, device_facts, main
 from pyblasgpu.engine import executor, host_traffic, leaves, uploads
@@ -216,7 +223,9 @@ def rows(options: Namespace) -> Rows:
             for routine in options.routines:
                 problem = HostProblem(routine, letter, pinned.matrices(letter, n))
                 problem.fill()
-                yield traced(problem.pageable() if options.pageable else problem, options.devices)
+                with streaming():
+                    row = traced(problem.pageable() if options.pageable else problem, options.devices)
+                yield row
 
 
 def summary(rows: list[Row], options: Namespace) -> Iterator[str]:

@@ -31,6 +31,7 @@ from benchmarks.host_problems import (
     nested_document,
     rates,
     seconds,
+    streaming,
 )
 from benchmarks.study import Namespace, Option, Row, Rows, Study, cubes, device_facts, main, table
 from pyblasgpu.engine import executor, host_traffic, tile_size
@@ -53,7 +54,8 @@ def case(problem: HostProblem, rate: dict[str, float], xt: Xt | None, pageable: 
     itemsize = DTYPES[letter].itemsize
     nbytes = 3 * n * n * itemsize
     row: Row = {"routine": routine, "dtype": letter, "n": n}
-    row["streamed"] = seconds(problem.streamed, 5 if n <= 8192 else 3)
+    with streaming():
+        row["streamed"] = seconds(problem.streamed, 5 if n <= 8192 else 3)
     actual = problem.sample()
     up = n * n * itemsize * (1 if routine == "syrk" else 2)  # of triangles both halves
     row["transfer"] = max(up / rate["up"], nbytes / 3 / rate["down"])
@@ -72,7 +74,8 @@ def case(problem: HostProblem, rate: dict[str, float], xt: Xt | None, pageable: 
         row["cublas_xt"] = seconds(lambda: xt.run(problem), 2, prepare)
     if pageable:
         apart = problem.pageable()
-        row["streamed_pageable"] = seconds(apart.streamed)
+        with streaming():
+            row["streamed_pageable"] = seconds(apart.streamed)
         if "aim" in row:
             row |= one_by_one(partial(apart.ours, out=None), row["aim"])
         if nbytes < 60 * GIB:
@@ -119,7 +122,7 @@ def variations(problem: HostProblem, names: Sequence[str]) -> Rows:
         if name not in names or variant is None:
             continue
         for value in values:
-            with patch.object(module, name, value):
+            with streaming(), patch.object(module, name, value):
                 row = {"routine": problem.routine, "dtype": problem.letter, "n": problem.n, name: value}
                 yield {**row, "streamed" if is_direct else "streamed_pageable": seconds(variant.streamed, 3)}
 
@@ -131,7 +134,7 @@ def tile_shapes(problem: HostProblem, shapes: Sequence[str]) -> Rows:
         if routine != problem.routine:
             continue
         tiles = tuple(map(int, orders.split(",")))
-        with patch.object(tile_size, "tile_orders", lambda *_, tiles=tiles: tiles):
+        with streaming(), patch.object(tile_size, "tile_orders", lambda *_, tiles=tiles: tiles):
             row = {"routine": routine, "dtype": problem.letter, "n": problem.n, "tiles": orders}
             yield {**row, "streamed": seconds(problem.streamed, 5)}
 

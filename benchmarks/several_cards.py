@@ -25,11 +25,11 @@ from benchmarks.host_problems import (
     nested_document,
     pinned_for,
     seconds,
+    streaming,
 )
 from benchmarks.study import Namespace, Option, Row, Rows, Study, cubes, device_facts, main
 from pyblasgpu.engine import cards as cards_of_engine
 from pyblasgpu.gpu.transfers import can_access
-from pyblasgpu.testing.policies import deciding_by
 
 GIB = 1 << 30
 REPEATS = 5
@@ -44,10 +44,11 @@ def measured(
     problem.fill()
     if routine in FACTORS:
         np.fill_diagonal(problem.b, 2 * n)
-    rows = list(on_host(problem, cards)) if "host" in where else []
-    if "card" in where and 3 * problem.a.nbytes < 60 * GIB:
-        rows += on_a_card(problem, cards)
-        cupy.get_default_memory_pool().free_all_blocks()
+    with streaming():
+        rows = list(on_host(problem, cards)) if "host" in where else []
+        if "card" in where and 3 * problem.a.nbytes < 60 * GIB:
+            rows += on_a_card(problem, cards)
+            cupy.get_default_memory_pool().free_all_blocks()
     return rows
 
 
@@ -132,8 +133,7 @@ def by_vendor(problem: HostProblem) -> Rows:
 
 def factor(routine: str, array: Any, count: int) -> None:
     """Factor a matrix in place by this number of cards, by tiles if it is in host memory."""
-    streamed = deciding_by(streamed_factor_min_bytes={routine: 0})
-    with streamed, pyblasgpu.use_devices(range(count)):
+    with streaming(), pyblasgpu.use_devices(range(count)):
         if routine == "potrf":
             info = pyblasgpu.lapack.potrf(array, 1, clean=0, overwrite_a=1)[1]
         else:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from contextlib import ExitStack
 from functools import partial
 from typing import Any
 
@@ -24,14 +23,12 @@ from .matrices import HostMatrix, TileLayout
 from .uploads import Upload
 from .workers import Workers
 
-__all__ = ["PIECE", "SETTLERS", "THREADS", "HostTraffic"]
+__all__ = ["PIECE", "THREADS", "HostTraffic"]
 
 #: Bytes of a tile that a thread copies at a time, so that all threads work on a tile that is waited for.
 PIECE = 8 << 20
 #: Threads that copy in each direction.
 THREADS = max(1, min(8, os.cpu_count() or 1))
-#: Threads that write what no task writes: more take memory of the host from the copies.
-SETTLERS = max(1, THREADS // 2)
 
 Prepare = Callable[[], None]
 
@@ -49,14 +46,14 @@ class HostTraffic:
         self._up, self._down = up or shared_pool("up"), down or shared_pool("down")
         self._readers = Workers(THREADS, "pyblasgpu-up")
         self._writers = Workers(THREADS, "pyblasgpu-down")
-        self._settlers = Workers(SETTLERS, "pyblasgpu-settle")
         self.home_jobs: dict[Tile, Any] = {}
 
     def close(self) -> None:
         """Wait for all copies of threads, and end these."""
-        with ExitStack() as stack:
-            for workers in (self._readers, self._writers, self._settlers):
-                stack.callback(workers.close)
+        try:
+            self._readers.close()
+        finally:
+            self._writers.close()
 
     def join(self, tile: Tile) -> None:
         """Wait until the newest version of a tile is in host memory; an error on its way is raised."""
@@ -152,11 +149,8 @@ class HostTraffic:
     def settle(self, matrix: HostMatrix, tile: Tile) -> None:
         """Have a thread write a tile that no task writes."""
         target = matrix.view(tile, is_written=True)
-        if matrix.rest_is_zero:
-            job = self._settlers.submit(_clear, target if matrix.row_major else target.T)
-        else:
-            job = self._settlers.submit(np.copyto, target, matrix.view(tile, is_written=False))
-        self.home_jobs[tile] = [job]
+        value = 0 if matrix.rest_is_zero else matrix.view(tile, is_written=False)
+        self.home_jobs[tile] = [self._writers.submit(np.copyto, target, value)]
 
 
 def _buffer_bytes(layout: TileLayout, part: TileLayout) -> int:
@@ -178,9 +172,3 @@ def _join(job: Any) -> None:
             each.result()
     elif job is not None:
         job.join()
-
-
-def _clear(lines: np.ndarray) -> None:
-    """Set lines to 0, as bytes where those of a line are contiguous: that takes less time."""
-    is_contiguous = lines.strides[1] == lines.itemsize
-    (lines.view(np.uint8) if is_contiguous else lines).fill(0)

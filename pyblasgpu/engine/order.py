@@ -12,9 +12,8 @@ TRMM begins with the row of the triangle that reads all of B. So some columns of
 row while the triangle is transferred, and then those that are left, column by column.
 
 Cholesky factors on one card go by block rows of L, or block columns of U. A row needs no tiles but its own
-and those that are there, and is final as it ends. By block columns of L the first ones wait for most of the
-transfers, and the last ones have none. On several cards the tiles of L are in the order of their row plus
-twice their column. So a column begins, on another card, before the last tiles of the one before it.
+and those that are there, and is final as it ends. By block columns of L, which several cards take, the first
+ones wait for most of the transfers, and the last ones have none.
 
 LU on several cards goes panel by panel: each updates all columns, the next panel first. So cards update their
 columns while one of them factors a panel. By columns, as one card takes them, each column waits for the panel
@@ -37,8 +36,6 @@ __all__ = ["BLOCK", "PRODUCTS", "by_blocks", "by_columns_of_b", "by_lines_of_fac
 BLOCK = 3
 #: Share of B's columns that TRMM computes first.
 FIRST_COLUMNS = 1 / 4
-#: Columns of tiles of a Cholesky factor in the order on several cards, rows are 1.
-COLUMN_WEIGHT = 2
 #: Routines whose output tiles do not depend on one another.
 PRODUCTS = ("gemm", "syrk", "herk", "symm", "hemm")
 
@@ -106,18 +103,15 @@ def by_columns_of_b(tasks: TaskList, cards: int, side: Side | None) -> TaskList:
 
 
 def by_lines_of_factor(tasks: TaskList, cards: int) -> TaskList:
-    """POTRF's tasks on one card by block rows of L, or block columns of U; on several between these and block
-    columns. Other tasks as they are.
-    """
-    if tasks.routine != "potrf":
+    """POTRF's tasks on one card by block rows of L, or block columns of U; other tasks as they are."""
+    if tasks.routine != "potrf" or cards > 1:
         return tasks
-    weight = 0 if cards == 1 else COLUMN_WEIGHT
 
-    def place(task: Task) -> tuple[int, int]:
-        row, col = sorted(task.writes[0][1:3], reverse=True)  # of L, or of the transpose of U
-        return row + weight * col, col
+    def line(task: Task) -> tuple[int, int]:
+        tile = task.writes[0]
+        return max(tile.row, tile.col), min(tile.row, tile.col)
 
-    return replace(tasks, tasks=tuple(sorted(tasks.tasks, key=place)))
+    return replace(tasks, tasks=tuple(sorted(tasks.tasks, key=line)))
 
 
 def by_panels(tasks: TaskList) -> TaskList:

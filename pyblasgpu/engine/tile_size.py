@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ..routine_table import ROUTINES
 from ..types import DTYPES
-from .placement import BY_COLUMNS, dealt_among
+from .placement import dealt_among
 
 __all__ = ["LARGEST", "SMALLEST", "UNIT", "WANTED", "tile_orders"]
 
@@ -21,11 +21,12 @@ PARTS_OF_TRIANGLE = {"syrk": 4, "potrf": 8}
 #: Parts of a Cholesky factor on several cards, where they leave tiles of `WANTED` or more: fewer keep cards
 #: waiting for each other, more cost the host too much.
 PARTS_ON_SEVERAL, STEP = 11, 256
-#: Bytes of a line of a tile, where lines of the matrix are `FAR` bytes apart or more: next to running kernels
-#: lines of 16 KiB are copied at 0.6 of the rate, longer ones sooner (`benchmarks/host_lines.py`). The first
-#: row of TRMM's triangle reads all of B: fewer rows of tiles wait less.
-LINE, FAR = 20 << 10, 64 << 10
-LINE_OF_TRMM = 32 << 10
+#: Bytes of a line of a tile, where the matrix has lines of twice as many or more: next to running kernels
+#: shorter ones are copied at two thirds of the rate.
+LINE = 32 << 10
+#: The same of routines whose output is a triangle, while transfers matter: equal parts of about as many
+#: bytes, where lines are `FAR` bytes apart or more. Lines of 16 KiB are copied at 0.65 of the rate of these.
+LINE_OF_TRIANGLE, FAR = 24 << 10, 64 << 10
 #: Parts into which dimensions are cut along which no matrix has its lines, where transfers take as long as
 #: products: less should be transferred before the first task and go after the last one. Solves have no fewer
 #: columns than their kernels need.
@@ -74,10 +75,9 @@ def tile_orders(
         Longest side up to which transfers take as long as products.
     """
     longest, is_update, itemsize = max(extents), ROUTINES[routine].is_update, DTYPES[letter].itemsize
-    order = wanted = _wanted(routine, longest, cards)
+    order = _wanted(routine, longest, itemsize, cards)
     while order > SMALLEST and order * order * (1 + is_update) * itemsize * HELD > limit:
         order //= 2
-    is_short_of_memory = order < wanted
     if cards > 1 and routine not in PARTS_OF_TRIANGLE:
         side = max(extent for index, extent in enumerate(extents) if index != inner)
         order = _evened(order, side, dealt_among(routine, cards))
@@ -86,46 +86,32 @@ def tile_orders(
     # as large as the matrix or half of it, rather than a sliver next to a tile
     whole = _part(longest, 2 if longest >= WANTED else 1, UNIT)
     orders = tuple(min(each, whole) for each in orders)
-    fits = longest * longest * itemsize * 8 <= limit
-    far = [
-        is_lined and extent * itemsize >= FAR for extent, is_lined in zip(extents, has_lines, strict=False)
-    ]
-    if has_lines and cards == 1 and fits and longest <= narrow_up_to:
-        orders = _narrow(routine, longest, orders, has_lines, longest <= narrow_up_to // 2, any(far))
-    if is_short_of_memory or cards >= MANY_CARDS:
+    if cards > 1 or not has_lines or longest * longest * itemsize * 8 > limit:
         return orders
-    if cards > 1 and routine in BY_COLUMNS:  # who gets more tiles takes longer than with short lines
-        far = [is_far and index == inner for index, is_far in enumerate(far)]
-    line = min((LINE_OF_TRMM if routine == "trmm" else LINE) // itemsize, LARGEST)
-    return _with_lines(routine, orders, far, line, longest <= 2 * narrow_up_to)
+    if longest <= narrow_up_to:
+        orders = _narrow(routine, longest, orders, has_lines, longest <= narrow_up_to // 2)
+    if routine in PARTS_OF_TRIANGLE and longest <= 2 * narrow_up_to and longest * itemsize >= FAR:
+        return _with_lines(longest, itemsize, orders, has_lines)
+    return orders
 
 
 def _with_lines(
-    routine: str, orders: tuple[int, ...], far: Sequence[bool], line: int, matters: bool
+    longest: int, itemsize: int, orders: tuple[int, ...], has_lines: Sequence[bool]
 ) -> tuple[int, ...]:
-    """Orders with `line` elements along extents where lines are far apart; where it matters little, more do
-    as well, and triangles stay as they are.
-    """
-    if matters:
-        longer = [line] * len(far)
-    else:
-        longer = [order if routine in PARTS_OF_TRIANGLE else max(order, line) for order in orders]
-    return tuple(
-        longer[index] if index < len(far) and far[index] else order for index, order in enumerate(orders)
-    )
+    """Orders where lines that are far apart are not short; across lines they are finer then."""
+    line = _part(longest, -(-longest * itemsize // LINE_OF_TRIANGLE), UNIT)
+    if orders[0] >= line:
+        return orders
+    across = max(NARROWEST, _part(longest, NARROW_PARTS, UNIT))
+    return tuple(line if is_lined else across for is_lined in has_lines)
 
 
 def _narrow(
-    routine: str,
-    longest: int,
-    orders: tuple[int, ...],
-    has_lines: Sequence[bool],
-    is_bound: bool,
-    is_far: bool,
+    routine: str, longest: int, orders: tuple[int, ...], has_lines: Sequence[bool], is_bound: bool
 ) -> tuple[int, ...]:
     """Orders where transfers take as long as products, or twice as long where the call `is_bound` by them."""
     part = _part(longest, NARROW_PARTS, UNIT)
-    if ROUTINES[routine].is_update and not is_far:
+    if ROUTINES[routine].is_update:
         along = min(max(orders[1], _part(longest, 2, UNIT)), 2 * orders[1])
         return min(orders[0], max(WANTED // 2, part)), along
     narrow = max(NARROWEST_SOLVE if routine in ("trsm", "potrs") else NARROWEST, part)
@@ -157,13 +143,15 @@ def _along_inner(
     return max(order, min(2 * order, WANTED)) if ROUTINES[routine].is_update else order
 
 
-def _wanted(routine: str, longest: int, cards: int) -> int:
+def _wanted(routine: str, longest: int, itemsize: int, cards: int) -> int:
     """The order of tiles where memory is not short."""
     parts = PARTS_OF_TRIANGLE.get(routine, PARTS)
     is_small = routine == "syrk" or longest < PARTS * WANTED  # of larger factors the host has few tasks
     order = max(SMALLEST, WANTED // 2) if routine in PARTS_OF_TRIANGLE and cards == 1 and is_small else WANTED
     while order < LARGEST and order * 2 * parts <= longest:
         order *= 2
+    if routine not in PARTS_OF_TRIANGLE and cards == 1 and longest * itemsize >= 2 * LINE:
+        order = max(order, min(LINE // itemsize, LARGEST))
     if routine == "potrf" and cards > 1:
         return min(max(WANTED, _part(longest, PARTS_ON_SEVERAL, STEP)), LARGEST)
     while order > WANTED and longest < order * EACH * cards and cards > 1:

@@ -74,7 +74,8 @@ def order_of(routine: str, n: int, limit: int = 64 * GIB, cards: int = 1, letter
 
 def test_the_size_of_tiles():
     sizes = {n: order_of("gemm", n) for n in (100, 1000, 4096, 8192, 16384, 40000)}
-    assert sizes == {100: 128, 1000: 1024, 4096: 2048, 8192: 2048, 16384: 4096, 40000: 4096}
+    assert sizes == {100: 128, 1000: 1024, 4096: 2048, 8192: 4096, 16384: 4096, 40000: 4096}
+    assert order_of("gemm", 8192, letter="s") == 2048  # its lines are short
     assert [order_of("gemm", n) for n in (2047, 2048, 3000)] == [2048, 1024, 1536]
     # with little memory, or many cards, smaller
     assert order_of("gemm", 40000, 1 << 28) == 1024
@@ -117,44 +118,44 @@ def test_the_inner_dimension_is_cut_less_finely_on_several_cards():
     assert tile_orders("gemm", cube, "d", 64 * GIB, 1, inner=2) == (4096,) * 3
 
 
-def orders_of(routine, n, letter="d", limit=64 * GIB, cards=1, lined=(True, False, True)):
-    """Tiles of host matrices with lines along some extents."""
-    count = {"gemm": 3, "potrf": 1}.get(routine, 2)
-    longest = reference().narrow_tiles_max_order.get(letter, 0)
-    inner = INNER.get(routine)
-    return tile_orders(routine, (n,) * count, letter, limit, cards, lined[:count], inner, longest)
-
-
 def test_dimensions_without_lines_are_cut_finely():
     """Double precision is cut so while transfers bind."""
-    assert orders_of("gemm", 8192) == (2560, 1024, 2560)
-    assert orders_of("gemm", 4096) == (2048, 512, 4096)  # a tile is finished by one task
-    assert orders_of("trsm", 4096) == (2048, 1024) and orders_of("trmm", 4096) == (2048, 512)
-    assert orders_of("syrk", 8192) == (2560, 1024) and orders_of("syrk", 16384) == (2560, 4096)
-    assert orders_of("syrk", 4096) == (1024, 2048)
-    assert orders_of("gemm", 8192, limit=1 << 20) == (256,) * 3
-    assert orders_of("gemm", 8192, "s") == (2048,) * 3
-    assert orders_of("gemm", 4096, lined=(True, True, False)) == (2048,) * 3
+    lined = (True, False, True)
+
+    def orders(routine, n, letter="d", limit=64 * GIB, cards=1):
+        count = 3 if routine == "gemm" else 2
+        longest = reference().narrow_tiles_max_order.get(letter, 0)
+        return tile_orders(
+            routine, (n,) * count, letter, limit, cards, lined[:count], INNER[routine], longest
+        )
+
+    assert orders("gemm", 8192) == (4096, 1024, 4096)
+    assert orders("gemm", 4096) == (2048, 512, 4096)  # a tile is finished by one task
+    assert orders("trsm", 4096) == (2048, 1024) and orders("trmm", 4096) == (2048, 512)
+    assert orders("syrk", 16384) == (4096, 4096)
+    assert orders("syrk", 4096) == (1024, 2048)
+    assert orders("gemm", 8192, limit=1 << 20) == (256,) * 3
+    assert orders("gemm", 16384) == (4096,) * 3
+    assert orders("gemm", 8192, "s") == (2048,) * 3 == orders("gemm", 8192, cards=2)
+    factors = [tile_orders("potrf", (n,), "d", 64 * GIB, 1) for n in (4096, 8192, 16384, 32768)]
+    assert factors == [(1024,), (2048,), (2048,), (4096,)]
+    all_lined = (True, True, False)
+    assert tile_orders("gemm", (4096,) * 3, "d", 64 * GIB, 1, all_lined, None, 8192) == (2048,) * 3
 
 
-def test_lines_that_are_far_apart_are_not_short():
-    """Where transfers matter they have one length; elsewhere more does as well, and triangles stay."""
-    assert orders_of("gemm", 16384) == (2560, 4096, 2560) and orders_of("gemm", 32768) == (4096,) * 3
-    assert orders_of("trsm", 16384) == (2560, 4096) and orders_of("trmm", 16384) == (4096, 4096)
-    factors = [orders_of("potrf", n) for n in (4096, 8192, 16384, 32768)]
-    assert factors == [(1024,), (2560,), (2560,), (4096,)]
-    assert orders_of("gemm", 8192, "c") == (2560, 2048, 2560) and orders_of("potrf", 8192, "c") == (2048,)
-    assert orders_of("gemm", 16384, "s") == (4096,) * 3
-    # on two cards too, along what is not dealt
-    assert orders_of("gemm", 8192, cards=2) == (2560, 2048, 2560) and orders_of("potrf", 16384, cards=2) == (
-        2560,
-    )
-    assert orders_of("trsm", 16384, cards=2) == (2560, 4096)
-    assert orders_of("trsm", 16384, cards=2, lined=(False, True)) == (4096, 4096)
-    assert orders_of("gemm", 16384, cards=4) == (2048, 2048, 4096) and orders_of("potrf", 16384, cards=4) == (
-        2048,
-    )
-    assert orders_of("gemm", 16384, limit=1 << 28) == (1024,) * 3
+def test_triangles_have_lines_that_are_not_short():
+    """Where they are far apart, in double precision, while transfers matter."""
+
+    def orders(routine, n, letter="d", cards=1, lined=(True, False), limit=64 * GIB):
+        count = 1 if routine == "potrf" else 2
+        longest = reference().narrow_tiles_max_order.get(letter, 0)
+        inner = INNER.get(routine)
+        return tile_orders(routine, (n,) * count, letter, limit, cards, lined[:count], inner, longest)
+
+    assert orders("syrk", 8192) == (2752, 1024) and orders("syrk", 8192, lined=(True, True)) == (2752, 2752)
+    assert orders("syrk", 4096) == (1024, 2048) and orders("syrk", 8192, "s") == (2048, 2048)
+    assert [orders("potrf", n) for n in (4096, 8192, 16384, 32768)] == [(1024,), (2752,), (2752,), (4096,)]
+    assert orders("potrf", 8192, limit=1 << 30) == (2048,) == orders("potrf", 16384, cards=2)
 
 
 def test_cards_get_equally_many_large_tiles():
@@ -247,21 +248,18 @@ def test_trmm_goes_by_columns(side, cards):
     assert by_columns_of_b(gemm((8,), (8,), (8,)), cards, None).tasks == gemm((8,), (8,), (8,)).tasks
 
 
-@pytest.mark.parametrize("cards", [1, 2])
 @pytest.mark.parametrize("uplo", Uplo)
-def test_the_order_of_a_cholesky_factor(uplo, cards):
-    """Tasks follow those they need; on one card a line is final before the next line begins."""
-    tasks = potrf(cut(64, 8), uplo)
-    ordered = by_lines_of_factor(tasks, cards)
+def test_a_cholesky_factor_goes_by_lines_on_one_card(uplo):
+    """Tasks follow those they need; a line is final before the next line begins."""
+    tasks = potrf(cut(40, 8), uplo)
+    ordered = by_lines_of_factor(tasks, 1)
     position = {id(task): number for number, task in enumerate(ordered.tasks)}
     assert len(position) == len(tasks.tasks)
     for task, needs in zip(tasks.tasks, dependencies(tasks.tasks), strict=True):
         assert all(position[id(tasks.tasks[need])] < position[id(task)] for need in needs)
     ends = [sorted(task.writes[0][1:3]) for task in ordered.tasks if task.finishes]
-    if cards == 1:
-        assert ends == [[col, row] for row in range(8) for col in range(row + 1)]
-    else:  # the second column begins before the first one ends
-        assert ends[:7] == [[0, 0], [0, 1], [0, 2], [0, 3], [1, 1], [0, 4], [1, 2]]
+    assert ends == [[across, line] for line in range(5) for across in range(line + 1)]
+    assert by_lines_of_factor(tasks, 2) is tasks
 
 
 @pytest.mark.parametrize("shape", [(40, 40), (56, 40), (40, 56)])
