@@ -24,8 +24,8 @@ PARTS_ON_SEVERAL, STEP = 11, 256
 #: Bytes of a line of a tile, where the matrix has lines of twice as many or more: next to running kernels
 #: shorter ones are copied at two thirds of the rate.
 LINE = 32 << 10
-#: The same of routines whose output is a triangle, while transfers matter: equal parts of about as many
-#: bytes, where lines are `FAR` bytes apart or more. Lines of 16 KiB are copied at 0.65 of the rate of these.
+#: Most bytes of a line of a tile of routines whose output is a triangle, while transfers matter. Lines that
+#: are `FAR` bytes apart or more are cut into equal parts: those of 16 KiB are copied at 0.65 of their rate.
 LINE_OF_TRIANGLE, FAR = 24 << 10, 64 << 10
 #: Parts into which dimensions are cut along which no matrix has its lines, where transfers take as long as
 #: products: less should be transferred before the first task and go after the last one. Solves have no fewer
