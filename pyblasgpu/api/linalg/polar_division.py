@@ -114,8 +114,6 @@ def divided_triplets(arrays: Arrays, a: Any, full: bool, solve: Solve) -> tuple[
         basis, a = qr(a, mode="full" if full else "economic", check_finite=False)
         a = a[:n, :]
     u, s, v = _triplets(arrays, a, solve)
-    order = xp.flip(xp.argsort(s), axis=0)
-    s, u, v = xp.take(s, order, axis=0), xp.take(u, order, axis=1), xp.take(v, order, axis=1)
     if basis is not None:
         columns = [gemm(basis[:, :n], u), basis[:, n:]]
         u = xp.concat(columns, axis=1) if full else columns[0]
@@ -152,4 +150,6 @@ def _triplets(arrays: Arrays, a: Any, solve: Solve, tolerance: float | None = No
         xp.concat([most, gemm(basis, others)], axis=1)
         for most, basis, others in ((left, left_rest, u), (vectors[:, :rank], right_rest, v))
     )
-    return left, xp.concat([values[:rank], s], axis=0), right
+    s = xp.concat([values[:rank], s], axis=0)
+    order = xp.flip(xp.argsort(s), axis=0)
+    return xp.take(left, order, axis=1), xp.take(s, order, axis=0), xp.take(right, order, axis=1)
