@@ -19,6 +19,7 @@ from pyblasgpu import lapack
 from pyblasgpu.frontend.arrays import keep_alive, libraries
 from pyblasgpu.routines.lapack import reverse_potrf
 from pyblasgpu.torch import cholesky_rows, lu_rows, operators, product_rows
+from pyblasgpu.torch.early_info import early
 
 WITHOUT_LIST = ("qr", "eigh", "eigvalsh", "svd", "svdvals", "pinv")
 LISTED = {
@@ -122,6 +123,24 @@ def test_info_of_a_batch_is_contiguous(dtype, lists, monkeypatch):
     info = operators.TENSORS.cholesky_ex(a, False)[1]
     assert info.dtype is torch.int32 and info.is_contiguous() and (info != 0).tolist() == [False, True, False]
     assert lists == ["cholesky_ex"]
+
+
+def test_matrices_that_are_not_definite_are_reported(monkeypatch):
+    """Info is on its way before the rest is computed, each time anew."""
+    good, bad = spd(torch.float64, 2, 6, 6), spd(torch.float64, 2, 6, 6)
+    bad[1, 0, 0] = -1
+    y = random(torch.float64, 2, 6, 1)
+    with pytest.raises(torch.linalg.LinAlgError) as expected:
+        ours.inv_quad_logdet(bad, y)
+    cuda_tensors.install(monkeypatch)
+    for k in (good, bad, good, bad):
+        if k is bad:
+            with pytest.raises(torch.linalg.LinAlgError) as found:
+                ours.inv_quad_logdet(k, y)
+            assert str(found.value) == str(expected.value)
+        else:
+            ours.inv_quad_logdet(k, y)
+        assert early.found is None and not early.is_wanted
 
 
 #: Calls, and the most functions of the package that one enters.

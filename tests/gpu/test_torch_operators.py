@@ -216,6 +216,18 @@ def test_functions_of_the_package_are_operators_of_a_compiled_graph(mode: str) -
         torch.testing.assert_close(compiled(x, t).clone(), expected)
 
 
+def test_info_is_read_before_the_rest_each_time() -> None:
+    """Of matrices that take turns in one memory, those that are not definite are reported."""
+    k, y = cases.spd(torch.float64, 700, 700).cuda(), cases.random(torch.float64, 700, 1).cuda()
+    value = float(k[600, 600])
+    for _ in range(6):
+        k[600, 600] = value
+        assert all(each.isfinite() for each in ours.inv_quad_logdet(k, y))
+        k[600, 600] = -1
+        with pytest.raises(torch.linalg.LinAlgError, match="order 601"):
+            ours.inv_quad_logdet(k, y)
+
+
 def test_inv_quad_logdet_is_its_parts() -> None:
     k, y = (
         cases.spd(torch.float64, 900, 900).cuda().requires_grad_(),
