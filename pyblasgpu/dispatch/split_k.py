@@ -193,18 +193,19 @@ def tile_schedule_of(
     """Return the schedule by which the blocks of a persistent kernel share the tiles of a product or a batch.
 
     None of an ordinary kernel, and where there are more tiles than are numbered. No tile is shared where it
-    would not pay; how much scratch it takes is the caller's concern. Blocks end after `tiles_per_block`, if
-    that is given, so that others can run in between.
+    would not pay; how much scratch it takes is the caller's concern. Blocks end after the work of
+    `tiles_per_block` tiles, if that is given, so that others can run in between.
     """
     blocks = device.sm_count * config.min_blocks
     if not config.persistent or tiles + blocks > MAX_K_TILES:
         return None
-    if tiles_per_block:
+    shares = stream_k and (not tiles_per_block or tiles <= tiles_per_block * blocks)
+    if tiles_per_block and not shares:
         return TileSchedule.of_whole_tiles(max(-(-tiles // tiles_per_block), min(blocks, tiles)), tiles)
     schedule = TileSchedule.of_whole_tiles(blocks, tiles)
     k_tiles = -(-k // config.BLK_K)
     flagged = blocks * config.dtype_facts.real_size <= FLAGS
-    if stream_k and flagged and 2 * blocks * k_tiles <= MAX_K_TILES:
+    if shares and flagged and 2 * blocks * k_tiles <= MAX_K_TILES:
         schedule = TileSchedule.stream_k(blocks, tiles, k_tiles)
     return schedule
 

@@ -65,6 +65,18 @@ def persistent():
     return replace(served, persistent=True)
 
 
+@pytest.mark.parametrize("tiles_per_block", [1, 2])
+def test_blocks_that_give_way_share_few_tiles(persistent, tiles_per_block):
+    """A block of a share of them is over sooner than one of a whole tile; of more tiles none is shared."""
+    blocks, k_tiles = H200.sm_count * persistent.min_blocks, 100
+    how = k_tiles * persistent.BLK_K, H200, True, tiles_per_block
+    few = blocks * tiles_per_block // 3
+    assert tile_schedule_of(persistent, few, *how) == TileSchedule.stream_k(blocks, few, k_tiles)
+    many = blocks * tiles_per_block + 1
+    schedule = tile_schedule_of(persistent, many, *how)
+    assert schedule.k_iters_per_block == 0 and schedule.full_waves <= tiles_per_block
+
+
 @pytest.mark.parametrize("beyond", [0, 1])
 def test_only_so_many_k_tiles_are_numbered(persistent, beyond):
     """Kernels count the k-tiles of the two last waves in 32 bits."""
