@@ -229,15 +229,22 @@ def reading_c(config: Any, problem: GemmProblem, device: Device) -> float:
     multiprocessor do. With one block a multiprocessor reading takes twice the time that DRAM needs, with two
     1.2 times, with three as long as DRAM. Where the policy has no rate for a dtype, C counts
     as if it were not read.
+
+    Persistent blocks are few, and with a short k they wait for most of their C. That was seen in batches.
     """
-    policy = rates_of(device)
+    policy, seconds = rates_of(device), 0.0
+    if not problem.adds:
+        return seconds
     share = policy.read_c_share.get(problem.dtype.letter)
-    if not problem.adds or share is None:
-        return 0.0
-    m, n, _, *batch = problem.extents
-    size = m * n * prod(batch) * problem.dtype.itemsize / (1 if problem.region is Region.ALL else 2)
-    waiting = 1 + 1 / max(blocks_per_sm(config, device), 1) ** 2
-    return size * waiting * policy.cycle_seconds / (share * dram_rate(device))
+    m, n, k, *batch = problem.extents
+    resident = max(blocks_per_sm(config, device), 1)
+    if share is not None:
+        size = m * n * prod(batch) * problem.dtype.itemsize / (1 if problem.region is Region.ALL else 2)
+        seconds += size * (1 + 1 / resident**2) * policy.cycle_seconds / (share * dram_rate(device))
+    if config.persistent and problem.is_batch and k <= policy.prefetch_c_max_k:
+        tiles = config.grid(m, n, problem.region) * prod(batch) / (device.sm_count * resident)
+        seconds += tiles * config.BLK_M * config.BLK_N / config.threads * policy.read_c_wait
+    return seconds
 
 
 # --------------------------------------------------------------------------- the Configs that were measured
