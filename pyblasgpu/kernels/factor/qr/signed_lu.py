@@ -1,7 +1,7 @@
 """Part of `orhr_leaf`: LU without pivots of Q - S R2 in shared memory, where S is found on the way.
 
 The sign of a row is minus that of its pivot in what is left of Q. Four columns are done between two barriers.
-The first threads factor the four-by-four block of pivots themselves, each for a row of L and a column of W.
+The first threads factor the four-by-four block of pivots themselves, each for a row of L or a column of W.
 All then update what is right of them.
 """
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ....types import Dtype
-from ...common.substitution import inverter
+from ..reciprocal import reciprocal
 
 __all__ = ["PIVOTS", "factorizer", "row_reader"]
 
@@ -75,12 +75,29 @@ def _times(facts: Dtype) -> Callable:
     return multiply
 
 
+def _inverter(facts: Dtype) -> Callable:
+    """``invert(inverses, x, p, at, sign)``: inverses[x] = 1 / p[at], whose real part has a `sign`. A pivot is
+    the sum of an element of Q1 and one of R2 near one, so neither tiny nor huge.
+    """
+    COMPLEX, quick = facts.is_complex, reciprocal(facts)
+
+    @device_function
+    def invert(inverses, x, p, at, sign):
+        if COMPLEX:
+            r = quick(p[at] * p[at] + p[at + 1] * p[at + 1])
+            inverses[x], inverses[x + 1] = p[at] * r, -p[at + 1] * r
+        else:
+            inverses[x] = sign * quick(abs(p[at]))
+
+    return invert
+
+
 def _pivot_steps(facts: Dtype) -> Callable:
     """``factor(p, u, x, inverses, signs)``: the block of pivots `p` less signs times that of R2, `u`, both by
     columns, factored; the row `x` becomes one of L.
     """
     REALS, real, select = facts.reals_per_element, ptx.REALS[facts.real], ptx.select
-    invert, subtract, multiply = inverter(facts), _less_product(facts), _times(facts)
+    invert, subtract, multiply = _inverter(facts), _less_product(facts), _times(facts)
 
     def at(row: int, column: int) -> int:
         return (column * PIVOTS + row) * REALS
@@ -92,7 +109,7 @@ def _pivot_steps(facts: Dtype) -> Callable:
         def step(p, u, x, inverses, signs):
             signs[q] = select(p[DIAGONAL] >= real(0), real(-1), real(1))
             p[DIAGONAL] -= signs[q] * u[DIAGONAL]
-            invert(inverses, Q, p, DIAGONAL)
+            invert(inverses, Q, p, DIAGONAL, -signs[q])
             multiply(x, Q, inverses, Q)
 
         return step
@@ -218,7 +235,7 @@ def factorizer(config: Any) -> Callable:
     facts, ORDER, LD = config.dtype_facts, config.ORDER, config.ld
     REALS, real, int32 = facts.reals_per_element, ptx.REALS[facts.real], ptx.types.int32
     SPAN, TILE, WIDTH = PIVOTS * REALS, PIVOTS * PIVOTS * REALS, VECTOR // facts.real_size
-    load_tile = ptx.load_shared(WIDTH, SPAN // WIDTH, WIDTH)
+    load_tile, FIRST = ptx.load_shared(WIDTH, SPAN // WIDTH, WIDTH), min(config.GROUPS, 2)
     (read_rows, keep_rows), update = row_reader(config), _updater(config)
     factor_pivots, solve_column = _pivot_steps(facts), _column_steps(facts)
 
@@ -256,19 +273,22 @@ def factorizer(config: Any) -> Callable:
         )
         inverses, i = cuda.local.array(SPAN, real), int32(0)
         while i < n:
-            # (a) the pivots, a row of L, and a column of W
-            if t < ORDER:
+            # (a) the pivots, and a row of L or a column of W
+            if t < FIRST * ORDER:
                 read_rows(0, ahead, second, ld, int32(i + PIVOTS), n, t)  # before they are needed
                 load_blocks(0, p, u, s, rows, i)
-                load_all(0, x, s, row, i)
+                if t < ORDER:
+                    load_all(0, x, s, row, i)
                 factor_pivots(p, u, x, inverses, own)
-                if t >= i + PIVOTS:
-                    store_all(0, x, s, row, i)
-                    load_tile(y, 0, s, (i + t * LD) * REALS)
-                    load_tile(u, 0, rows, t * SPAN)
-                    solve_column(y, p, u, own)
-                    for k in range(SPAN):
-                        s[(i + t * LD) * REALS + k] = y[k]
+                if row >= i + PIVOTS:
+                    if t < ORDER:
+                        store_all(0, x, s, row, i)
+                    if t >= (FIRST - 1) * ORDER:
+                        load_tile(y, 0, s, (i + row * LD) * REALS)
+                        load_tile(u, 0, rows, row * SPAN)
+                        solve_column(y, p, u, own)
+                        for k in range(SPAN):
+                            s[(i + row * LD) * REALS + k] = y[k]
             cuda.syncthreads()
 
             # (b) what is right of them

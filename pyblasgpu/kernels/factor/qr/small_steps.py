@@ -13,6 +13,7 @@ from ....gpu.backend import cuda, device_function, ptx, unrolled
 from ....types import Dtype
 from ...common.substitution import divider
 from ..cholesky.inverse_root import inverse_root
+from ..reciprocal import reciprocal
 from .split_columns import column_taker, dotter, row_of, sums_over_parts, updater, vectors
 
 __all__ = ["HEAD", "SUMS", "places", "product_scaler", "scalar_maker", "steps_of"]
@@ -39,16 +40,12 @@ def _reflector(facts: Dtype) -> Callable:
     """``make(w, y)``: of a column with the sum of squares ``y[0]`` below its first element ``y[1:]``, to
     ``w`` beta and g = 1 / (beta (beta - y[1])), to ``y[1:]`` the first element of u. Both are zero if H = I.
 
-    All steps wait for g, so roots and reciprocals are those of `inverse_root`, not of IEEE's division.
+    All steps wait for g, so roots are those of `inverse_root`, and reciprocals no divisions.
     """
     REALS, COMPLEX, TINY = facts.reals_per_element, facts.is_complex, NEGLIGIBLE[facts.real_size]
     real, fma, (_, quick_root, _) = ptx.REALS[facts.real], ptx.fma, inverse_root(facts)
 
-    @device_function
-    def reciprocal(x):
-        r = quick_root(x)
-        r *= r
-        return fma(fma(-x, r, real(1)), r, r)
+    invert = reciprocal(facts)
 
     @device_function
     def make(w, y):
@@ -63,13 +60,13 @@ def _reflector(facts: Dtype) -> Callable:
             r = quick_root(square)
             norm = square * r
             norm = fma(fma(-norm, norm, square) * real(0.5), r, norm)
-            g = reciprocal(fma(abs(re), norm, square))
+            g = invert(fma(abs(re), norm, square))
             beta = norm if re < real(0) else -norm
             w[0], y[1] = beta, re - beta
             if COMPLEX:
                 # g of 1 - i t, t at most one
                 t = -beta * im * g
-                g *= reciprocal(fma(t, t, real(1)))
+                g *= invert(fma(t, t, real(1)))
                 w[2], y[2] = -g * t, im
             w[1] = g
 
