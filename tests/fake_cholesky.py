@@ -10,9 +10,9 @@ from fake_lu import words
 
 def potrf_leaf(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     """The factors of lower triangles of a batch, and zeros above them if they are asked for."""
-    n, before, clean, *steps, i_step, s_step, a_step = numbers
-    batch = grid[2]
-    assert grid[:2] == (1, 1) and n <= fake.source.config.ORDER
+    n, before, how, *steps, i_step, s_step, a_step = numbers
+    batch, clean = grid[2], how & 1
+    assert grid[:2] == (1, 1) and how < 4 and n <= fake.source.config.ORDER
     info = words(pointers[0], 1, 1, batch, i_step)
     a = fake.view(pointers[2], n, n, *steps[2:], batch, a_step)
     a[:] = fake.view(pointers[1], n, n, *steps[:2], batch, s_step)

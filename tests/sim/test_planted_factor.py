@@ -80,7 +80,11 @@ DEFECTS = [
     # edges
     ("factor.cholesky.potrf_leaf", "if n <= t and t < ORDER:", "if n < t and t < ORDER:", potrf()),
     ("factor.cholesky.potrf_leaf", "clear(l, t)\n            cuda.syncthreads()", "cuda.syncthreads()", potrf(clean=1)),
-    ("factor.cholesky.potrf_leaf", "-ORDER if clean", "0 if clean", potrf(clean=1)),
+    ("factor.cholesky.potrf_leaf", "-ORDER if how & CLEAN", "0 if how & CLEAN", potrf(clean=1)),
+    ("factor.cholesky.potrf_leaf", "total <= real(LIMIT)", "total <= real(2) * real(LIMIT)", potrf(test=test_potrf_leaf.near_identity)),
+    ("factor.cholesky.potrf_leaf", "total += (middle", "total -= (middle", potrf(test=test_potrf_leaf.near_identity)),
+    ("factor.cholesky.potrf_leaf", "is_near and t < n", "t < n", potrf(test=test_potrf_leaf.near_identity)),
+    ("factor.cholesky.potrf_leaf", "cuda.syncthreads_and(int32(total", "(int32(total", potrf(test=test_potrf_leaf.near_identity)),
     ("factor.cholesky.potrf_leaf", "(n + (BLK - 1)) // BLK * BLK", "n // BLK * BLK", potrf()),
     ("factor.cholesky.potrf_leaf", "t - first if t < rows else -1", "t - first", potrf(n=5)),
     ("factor.cholesky.cholesky_panel", "left > g * GROUP", "left > (g + 1) * GROUP", potrf()),

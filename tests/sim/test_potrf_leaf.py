@@ -105,6 +105,33 @@ def test_more_threads_than_rows_and_more_tiles_than_threads():
     check("d", 32, threads=32, size=32)
 
 
+def near_identity(letter="d", n=13, kernels=potrf_leaf) -> None:
+    """Half of the difference from the identity is the factor where its square is less than a roundoff in all
+    rows; else what the factor is without a look, of the other matrices of a batch.
+    """
+    dtype, rng = DTYPES[letter], np.random.default_rng(n)
+    config = kernels.PotrfLeaf(letter, 16, 32, 8)
+    a = np.tile(np.eye(n, dtype=dtype.name), (4, 1, 1))
+    rows, cols = np.tril_indices(n, -1)
+    a[0, rows, cols] = rng.uniform(-0.9, 0.9, len(rows)) * (dtype.unit_roundoff / n) ** 0.5
+    a[0, range(n), range(n)] += 0.2 * (dtype.unit_roundoff / n) ** 0.5
+    a[1, n - 1, :-1] = 1.1 * (dtype.unit_roundoff / (n - 1)) ** 0.5
+    a[2, n // 2, n // 2] += 2.2 * dtype.unit_roundoff**0.5
+    a[3, 1, 0] = NAN
+    expected, infos, info = a.copy(), unknown(4), unknown(4)
+    factor(expected, infos, config, kernels=kernels, clean=kernels.CLEAN)
+    expected[0, rows, cols] = a[0, rows, cols]
+    expected[0, range(n), range(n)] = np.diagonal(a[0]).real / 2 + 0.5
+    factor(a, info, config, kernels=kernels, clean=kernels.CLEAN + kernels.NEAR)
+    np.testing.assert_array_equal(a, expected)
+    assert info.tolist() == infos.tolist() and not infos[:3].any()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_matrices_near_the_identity(letter):
+    near_identity(letter)
+
+
 def bad_pivot(letter="d", n=14, at=5, before=0, kernels=potrf_leaf, value=-1.0) -> None:
     """The first pivot that is not positive is told, and the columns before it are factored."""
     dtype = DTYPES[letter]

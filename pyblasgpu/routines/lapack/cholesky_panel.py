@@ -89,11 +89,14 @@ def emit(launches: LaunchList, tau: Operand, a: Operand) -> None:
 
 
 def _emit_round(launches: LaunchList, info: Operand, factor: Operand, a: Operand, before: int) -> None:
-    """Emit the lower Cholesky factor of A^H A; of a second round an info that is not 0 stays."""
-    region = Region.of(Uplo.LOWER, hermitian=a.dtype.is_complex)
+    """Emit the lower Cholesky factor of A^H A; of a second round an info that is not 0 stays.
+
+    The k of a batch is not split, but shared by the blocks of a kernel that computes all of A^H A.
+    """
+    region = Region.of(Uplo.LOWER, hermitian=a.dtype.is_complex) if a.batch == 1 else Region.ALL
     emit_gemm(launches, 1.0, a.T.conjugate(), a, 0.0, factor, region)
     config = leaf_config(launches, potrf_leaf.STEM, a.cols).specialize(a.cols)
-    emit_potrf_leaf(launches, config, info, factor, before, clean=True)
+    emit_potrf_leaf(launches, config, info, factor, before, clean=True, is_near=before > 0)
 
 
 def _emit_solution(launches: LaunchList, r: Operand, a: Operand, q: Operand) -> None:

@@ -72,14 +72,22 @@ def with_alpha(
 
 
 def emit_potrf_leaf(
-    launches: LaunchList, config: Any, info: Operand, a: Operand, before: int, clean: bool = False
+    launches: LaunchList,
+    config: Any,
+    info: Operand,
+    a: Operand,
+    before: int,
+    clean: bool = False,
+    is_near: bool = False,
 ) -> Callable[[Operand], tuple[int, ...]]:
     """Emit the factor of a lower triangle by one launch; `before` rows of the whole matrix precede it. If
-    `clean`, the other triangle becomes zero. Return what gives its integers where another matrix is read.
+    `clean`, the other triangle becomes zero. `is_near`: the matrix is probably near the identity. Return what
+    gives its integers where another matrix is read.
     """
 
     # without operands, whose owners a kept list would hold
-    order, of_a, last = (a.rows, before, int(clean)), (a.row_stride, a.col_stride), a.batch_stride
+    how = potrf_leaf.CLEAN * clean + potrf_leaf.NEAR * is_near
+    order, of_a, last = (a.rows, before, how), (a.row_stride, a.col_stride), a.batch_stride
     of_info = words(info)[1]
 
     def integers(source: Operand) -> tuple[int, ...]:

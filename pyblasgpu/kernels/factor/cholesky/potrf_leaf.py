@@ -5,6 +5,9 @@ row's part of the panel in registers. Four columns at a time: all threads factor
 pivots themselves, so that two barriers serve four columns. Then what is right of the panel is updated in
 tiles of four by four.
 
+On request it looks first whether the matrix is so near the identity that half of the difference from that,
+with half of the diagonal, is as good as the factor is.
+
 The chain of pivots is what the kernel takes. Nothing in it waits for another block, for a division or a
 square root. A pivot that is not positive stops nothing: it is noted, and what follows it is worth nothing.
 """
@@ -22,13 +25,18 @@ from ..triangles.leaf_config import TriangleInShared
 from ..triangles.triangle_copy import triangle_loader, triangle_writer
 from .cholesky_panel import GROUP, conjugator, diagonal_tile, panel_factor, trailing_update
 
-__all__ = ["STEM", "PotrfLeaf", "source"]
+__all__ = ["CLEAN", "NEAR", "STEM", "PotrfLeaf", "source"]
 
 STEM = "potrf_leaf"
+#: Bits of an option: the strict upper triangle becomes zero; the matrix is probably near the identity.
+CLEAN, NEAR = 1, 2
+#: The largest sum of squares of a row of U, for which I + U is a factor of I + U + U^H: the unit roundoff, as
+#: U^H U is left out. By bytes of a real.
+NEGLIGIBLE = {4: 2.0**-24, 8: 2.0**-53}
 PARAMETERS = parameters(
     "int32 pointer: info",
     "pointer: source, a",
-    "int32: n, before, clean",
+    "int32: n, before, how",
     "int64: source_rs, source_cs, a_rs, a_cs, stride_info, stride_source, stride_a",
 )
 
@@ -93,7 +101,7 @@ def source(config: PotrfLeaf) -> KernelSource:
     source, a: pointer, A and its factor, which may replace it
     n: int32, order
     before: int32, the rows of the whole matrix before A
-    clean: int32, whether the strict upper triangle becomes zero
+    how: int32, the sum of `CLEAN` and `NEAR`, or 0
     source_rs, source_cs, a_rs, a_cs: int64, row and column stride of A and of its factor (elements)
     stride_info: int64, batch stride of info (words)
     stride_source, stride_a: int64, batch strides (elements)
@@ -123,6 +131,31 @@ def _upper_clearer(config: PotrfLeaf):
     return clear
 
 
+def _difference(config: PotrfLeaf):
+    """``halve(l, t, n)``: whether row t, less that of the identity and half of the diagonal, has a negligible
+    sum of squares; the diagonal is halved in `l` then, and only if all rows are so.
+    """
+    facts, LD = config.dtype_facts, config.ld
+    REALS, real, LIMIT = facts.reals_per_element, ptx.REALS[facts.real], NEGLIGIBLE[facts.real_size]
+    HALF, int32 = 0.5, ptx.types.int32
+
+    @device_function
+    def halve(l, t, n):
+        total, middle = real(0), real(1)
+        if t < n:
+            for at in range(t * REALS, (t + t * LD) * REALS, LD * REALS):
+                for part in range(REALS):
+                    total += l[at + part] * l[at + part]
+            middle = real(HALF) + real(HALF) * l[t * (LD + 1) * REALS]
+            total += (middle - real(1)) * (middle - real(1))
+        is_near = cuda.syncthreads_and(int32(total <= real(LIMIT))) != 0
+        if is_near and t < n:
+            l[t * (LD + 1) * REALS] = middle
+        return is_near
+
+    return halve
+
+
 def _build(config: PotrfLeaf):
     facts, ORDER, BLK, LD = config.dtype_facts, config.ORDER, config.BLK, config.ld
     real, REALS = ptx.REALS[facts.real], facts.reals_per_element
@@ -135,12 +168,12 @@ def _build(config: PotrfLeaf):
     ROW, TILE, OTHER = BLK * REALS, (GROUP + 1) * GROUP * REALS, config.vector * GROUP * REALS
     ACC, SPAN, PIVOTS = GROUP * GROUP * REALS, GROUP * REALS, ORDER * LD * REALS
     load, write = triangle_loader(config), triangle_writer(config, real_diagonal=True)
-    clear = _upper_clearer(config)
+    clear, halve = _upper_clearer(config), _difference(config)
     load_row, conjugate = ptx.load_shared(REALS, BLK, LD * REALS), conjugator(config)
     factor, update = panel_factor(config), trailing_update(config)
 
     def potrf_leaf(
-        info, source, a, n, before, clean, source_rs, source_cs, a_rs, a_cs, stride_info, stride_source,
+        info, source, a, n, before, how, source_rs, source_cs, a_rs, a_cs, stride_info, stride_source,
         stride_a,
     ):  # fmt: skip
         # (1) the matrix of this block, unless an earlier pivot of it was bad
@@ -169,7 +202,10 @@ def _build(config: PotrfLeaf):
 
         # (3) panel by panel, and what is right of each
         rows = (n + (BLK - 1)) // BLK * BLK
-        for first in range(0, rows, BLK):
+        left = rows
+        if how & NEAR != 0 and halve(l, t, n):
+            left = 0
+        for first in range(0, left, BLK):
             i = t - first if t < rows else -1
             panel = offset(l, first * (LD + 1) * REALS)
             if i >= 0:
@@ -181,10 +217,10 @@ def _build(config: PotrfLeaf):
             cuda.syncthreads()
 
         # (4) L to where A was, zeros above it on request, and the first bad pivot
-        if clean != 0:
+        if how & CLEAN != 0:
             clear(l, t)
             cuda.syncthreads()
-        write(a, l, a_rs, a_cs, t, n, -ORDER if clean != 0 else 0)
+        write(a, l, a_rs, a_cs, t, n, -ORDER if how & CLEAN != 0 else 0)
         if t == rows - 1:  # which has met all pivots
             store_relaxed(info, 0, bad[0])
 
