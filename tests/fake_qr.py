@@ -40,6 +40,8 @@ def geqrf_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
     assert grid[:2] == (1, 1) and n <= m <= config.ROWS and n <= config.COLS
     a = fake.view(pointers[1], m, n, *steps, batch, a_batch)
     tau = fake.view(pointers[0], n, 1, tau_step, 1, batch, tau_batch)
+    if not config.IS_PANEL:
+        a[...] = fake.view(pointers[2], m, n, *steps, batch, v_batch)
     for z in range(batch):
         _factor(tau[z], a[z])
     if config.IS_PANEL:

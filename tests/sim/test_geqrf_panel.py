@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 from covering import pairs
+from numpy.lib.stride_tricks import as_strided
 from scipy.linalg import lapack
 
 from pyblasgpu.kernels.factor.qr import geqrf_panel, geqrf_small, geqrf_tall
@@ -57,9 +58,14 @@ class Small(NamedTuple):
         columns, threads, wide = (16, 64, 4) if self.is_panel else (rows, 2 * rows, 2)
         config = self.kernels.GeqrfSmall(letter_of(a), threads, rows, columns, wide, self.is_panel)
         v, t = np.full((batch, n, m + above), 7, a.dtype), np.full((batch, n, n), 7, a.dtype)
-        batches = (strides(array)[0] for array in (tau, a, v, t))
+        other = v[..., above:]
+        if not self.is_panel:  # what is read is another matrix of the same strides
+            size = 1 + sum((extent - 1) * step for extent, step in zip(a.shape, steps, strict=True))
+            other = as_strided(np.full(size, np.nan, a.dtype), a.shape, a.strides)
+            other[...], a[...] = a, np.nan
+        batches = (strides(array)[0] for array in (tau, a, v if self.is_panel else other, t))
         numbers = m, n, above, strides(tau)[1], *steps[1:], m + above, n, *batches
-        run(self.kernels.source(config), 1, (tau, a, v[..., above:], t), numbers, (), batch)
+        run(self.kernels.source(config), 1, (tau, a, other, t), numbers, (), batch)
         for z in range(batch if self.is_panel else 0):
             assert_block_reflector(a[z], tau[z], v[z].T, t[z].T, above)
 

@@ -181,7 +181,8 @@ def source(config: GeqrfSmall) -> KernelSource:
 
     Kernel parameters
     -----------------
-    tau, a, v, t: pointer, tau, A, and of a panel V and T
+    tau, a: pointer, tau and A
+    v, t: pointer, V and T of a panel; v of others: the matrix that is read, A or another one of its strides
     m, n: int32, rows and columns of a matrix
     above: int32, rows of V above the panel, which become zero
     tau_step: int64, stride of tau (elements)
@@ -247,8 +248,11 @@ def _build(config: GeqrfSmall):
         h, w = cuda.local.array(4, real), cuda.local.array(SCRATCH, real)
         y = cuda.local.array(SCRATCH, real)
         grid_dependency_wait()
-        a = offset(a, batch * stride_a * REALS)
-        copy(s, a, a_rs, a_cs, thread, m, n, 0, 0)
+        a, source = offset(a, batch * stride_a * REALS), offset(v, batch * stride_v * REALS)
+        if IS_PANEL:
+            copy(s, a, a_rs, a_cs, thread, m, n, 0, 0)
+        else:
+            copy(s, source, a_rs, a_cs, thread, m, n, 0, 0)
         commit()
         wait()
         cuda.syncthreads()
