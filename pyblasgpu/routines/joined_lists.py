@@ -40,7 +40,7 @@ def joined(copy: LaunchList, rest: LaunchList | None, operands: Sequence[Operand
             if entry.lane == BESIDE and is_first_beside:
                 after, is_first_beside = (shift - 1, *after), False  # no launch of its lane was before it
             both.entries.append(_moved(entry, {source: out})._replace(after=after))
-        both._most, both.uses_flags = [*rest._most], rest.uses_flags
+        both._most, both.uses_flags, both.has_graphs = [*rest._most], rest.uses_flags, rest.has_graphs
         both.choices += rest.choices
     return both
 

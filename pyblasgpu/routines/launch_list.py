@@ -93,6 +93,8 @@ class LaunchList:
         Whether most launches leave most of the device idle, so that those of few blocks start early too.
     tiles_per_block : int or None
         Tiles after which persistent blocks of products emitted now give a multiprocessor back; None: never.
+    has_graphs : bool
+        Whether runs that repeat may be a graph, in which the other lane is not served first.
     choices : list of KernelChoice or Algorithm
         Configs that were chosen, and their origins.
     decisive : dict of str to None
@@ -113,6 +115,7 @@ class LaunchList:
         self.workspace_limit: int | None = None
         self.lane, self.is_chain = CALL, False
         self.tiles_per_block: int | None = None
+        self.has_graphs = True
         self.source_pointer: int | None = None
         self.source_integers: Callable[[Operand], tuple[int, ...]] | None = None
         self.source_region = Region.ALL
@@ -302,7 +305,8 @@ class LaunchList:
         if last is not None and alpha is last.alpha and beta is last.beta:
             return last.enqueue
         enqueue = self._replayer(self._numbers(alpha, beta))
-        enqueue = kept_graphs.kept(enqueue, self.device, len(self.entries))
+        if self.has_graphs:
+            enqueue = kept_graphs.kept(enqueue, self.device, len(self.entries))
         if self.uses_workspace:
             enqueue = self._with_workspace(enqueue)
         enqueue = self._on_device(enqueue)

@@ -19,7 +19,7 @@ from pyblasgpu.kernels.factor.qr.geqrf_tall import GeqrfTall
 from pyblasgpu.kernels.factor.qr.larft_leaf import LarftLeaf
 from pyblasgpu.kernels.factor.qr.orhr_leaf import OrhrLeaf
 from pyblasgpu.operands import Operand
-from pyblasgpu.routines.lapack import cholesky_panel, gels, geqrf, lq, orgqr, ormqr
+from pyblasgpu.routines.lapack import gels, geqrf, lq, orgqr, ormqr
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES, Side, Trans
 
@@ -113,7 +113,7 @@ def test_factors_and_q(letter, order, shape):
 
 @pytest.mark.parametrize("mode", [None, "tensor"])
 def test_lookahead(monkeypatch, mode):
-    """In the mode alone; the simulated device, of few multiprocessors, counts as a large one."""
+    """Three blocks of one matrix in the mode alone; the simulated device counts as a large one."""
     ahead, emit_lookahead = [], geqrf.emit_lookahead
 
     def spy(*given):
@@ -121,9 +121,9 @@ def test_lookahead(monkeypatch, mode):
         emit_lookahead(*given)
 
     monkeypatch.setattr(geqrf, "AHEAD", 3)
+    monkeypatch.setattr(geqrf, "SHARE", 0)
     monkeypatch.setattr(geqrf, "runs", lambda stem, device: True)
     monkeypatch.setattr(geqrf, "emit_lookahead", spy)
-    monkeypatch.setattr(cholesky_panel, "BLOCKS", 0)
     with set_math_mode(mode):
         factored("s", "F", (37, 35), batch=1)
     assert len(ahead) == (mode is not None)

@@ -3,7 +3,7 @@
 Blocks of columns go one after the other, and each takes its part off all columns right of it (a block
 reflector: products). So do the panels of a block, each of one launch. Small matrices are one launch. Where
 the rows are too many for that, the recursion halves the columns of a block (Elmroth and Gustavson, 2000).
-Where products run on tensor cores, and of stacks, a block is factored while the one before it still updates
+Where panels leave half of the device idle, a block is factored while the one before it still updates
 (`lookahead`).
 """
 
@@ -38,8 +38,10 @@ __all__ = ["emit", "emit_panel", "launch_list"]
 
 FP16 = "gemm_wgmma"
 JOINED = 4  # panels of a block, at most, whose T are joined; of more it is made anew
-AHEAD = 8  # blocks of columns with lookahead, at least; with fewer, waits take what is gained
-STACKED = {"s": range(8, 17), "d": range(2, 17)}  # matrices for which it gains without tensor cores
+#: Blocks of columns with lookahead, at least, of one matrix by FMAs and of others; with fewer, waits take
+#: what is gained.
+SINGLE, AHEAD = 16, 8
+SHARE = 2  # multiprocessors of each matrix, at least, with lookahead
 
 
 def launch_list(tau: Operand, a: Operand) -> LaunchList | None:
@@ -59,7 +61,8 @@ def emit(launches: LaunchList, tau: Operand, a: Operand) -> None:
     """Emit the whole call."""
     blocks = blocks_of(launches, min(a.rows, a.cols))
     is_ahead = _looks_ahead(launches, a, len(blocks))
-    with launches.temporary():
+    launches.has_graphs &= not is_ahead
+    with launches.temporary(), launches.chain():
         count = (1 + is_ahead) * (blocks[0][1] < a.cols)
         memory = [new_block_reflector(launches, a.rows, blocks[0][1], a.batch) for _ in range(count)]
         _emit_blocks(launches, tau, a, blocks, memory, is_ahead)
@@ -103,18 +106,13 @@ def _emit_blocks(
 
 
 def _looks_ahead(launches: LaunchList, a: Operand, blocks: int) -> bool:
-    """Whether updates run on tensor cores or there are several matrices, panels leave most of the device
-    idle, and there are enough blocks.
-
-    Updates by FMAs and panels, which are mostly products too, compete for the same multiprocessors. Those of
-    one matrix take longer so.
-    """
+    """Whether panels leave half of the device idle, and there are enough blocks."""
     requested = get_override("lookahead")
     if requested is not None:
         return requested > 0 and blocks > 2
     is_on_tensor_cores = splits_singles(a.dtype) and runs(FP16, current(launches.device))
-    gains = is_on_tensor_cores or a.batch in STACKED.get(a.dtype.letter, ())
-    return gains and blocks >= AHEAD and cholesky_panel.leaves_idle(launches, a)
+    least = SINGLE if a.batch == 1 and not is_on_tensor_cores else AHEAD
+    return blocks >= least and SHARE * a.batch <= current(launches.device).sm_count
 
 
 def _emit_block(
@@ -154,6 +152,8 @@ def _emit_small(
         steps = tau.row_stride, a.row_stride, a.col_stride, v.col_stride, 0 if t is None else other.col_stride
         return a.rows, a.cols, above, *steps, *(each.batch_stride for each in (tau, a, v, other))
 
+    if v is None:
+        launches.source_pointer = 2
     target = a if v is None else v
     operands = tau, a, target, target if t is None else t
     launches.emit(geqrf_small.source(config), 1, operands, integers, ())
