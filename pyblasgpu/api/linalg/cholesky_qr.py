@@ -1,19 +1,19 @@
 """Reduced QR factors of tall device matrices by Cholesky factors: products, and inverses of triangles.
 
-R of A is the Cholesky factor of AᴴA, and Q = A R⁻¹. A second round with Q makes that orthonormal to a few
-roundoffs, unless A is too near to a matrix of less rank (Yamamoto, Nakatsukasa, Yanagisawa and Fukaya, 2015).
-That is seen after the first round: the eigenvalues of QᴴQ are within one half of one, or there is no result.
+R of A is the Cholesky factor of AᴴA, and Q = A R⁻¹. Q is as orthonormal as AᴴA is exact where the columns of
+A, scaled to norm one, are nearly so: the eigenvalues of their AᴴA are within one half of one. Then one round
+is enough. Else a second round with Q makes that orthonormal to a few roundoffs, unless A is too near to a
+matrix of less rank (Yamamoto, Nakatsukasa, Yanagisawa and Fukaya, 2015): Q has to pass the same test.
 
 A product with R⁻¹ takes a fraction of a substitution's time. But A − Q R, which substitution keeps within
 roundoffs of A, is up to |A| |R⁻¹| |R| roundoffs then, and no second round mends that. Where columns of
-this exceed those of A too far, substitution takes its place. R of the second round is near the identity.
+this exceed those of A too far, substitution takes its place. In a last round they do not: R is near a
+diagonal matrix. Of few columns substitution takes no longer.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
+from typing import Any, NamedTuple
 
 from ...frontend.calls.lazy_routines import policy_at
 from ..keyword.level3 import gemm
@@ -26,8 +26,30 @@ __all__ = ["cholesky_qr", "is_tall"]
 
 WIDTH = 128  # columns of blocks in which zeros of triangles are left out
 SHARE = 16  # rows of a tall matrix for each column
+NARROW = 32  # columns for which a substitution is bound by memory, as a product is
 #: Columns of |A| |R⁻¹| |R| over those of A, by their norms: more is too inaccurate for a product.
 MOST_GROWTH = 64
+#: Sums of a row of |AᴴA − I|, with columns of norm one, that leave all eigenvalues within one half of one.
+MOST_DEPARTURE = 0.5
+#: Smaller squares of a column's norm are of elements whose squares lose digits; by bytes of a real.
+SMALL = {4: 2.0**-100, 8: 2.0**-960}
+
+
+class _Round(NamedTuple):
+    """Q, R, its inverse if Q is a product, the info of the Cholesky factor, and the departure of A from
+    orthogonality, a number on the device.
+    """
+
+    q: Any
+    r: Any
+    inverse: Any | None
+    info: Any
+    departure: Any
+
+    @property
+    def is_last(self) -> bool:
+        """Whether Q is orthonormal; not where the departure is NaN. The host waits."""
+        return bool(host_values(self.departure) < MOST_DEPARTURE)
 
 
 def is_tall(arrays: Arrays, a: Any) -> bool:
@@ -40,27 +62,28 @@ def is_tall(arrays: Arrays, a: Any) -> bool:
 
 def cholesky_qr(arrays: Arrays, a: Any) -> tuple[Any, Any] | None:
     """Q and R with a positive diagonal; None where the condition of a matrix is too large for it."""
-    first, info = lapack.potrf(_gram(arrays, a), False, True)
-    inverse, _ = lapack.trtri(first)
-    growth = _growth(arrays, first, inverse)
-    found = _second_round(arrays, _product(arrays, a, inverse), first)
-    if host_values(info).any():
+    first = _round(arrays, a)
+    if first.is_last:
+        return first.q, first.r
+    if host_values(first.info).any():
         return None
-    if not host_values(growth).max() <= MOST_GROWTH:
-        found = _second_round(arrays, trsm(first, a, side="R"), first)
-    q, r, gram, info = found
-    upper = np.abs(np.triu(host_values(gram)) - np.eye(a.shape[-1]))
-    departure = upper.sum(axis=-1) + np.triu(upper, 1).sum(axis=-2)
-    is_near = departure.max() < 0.5  # not where it is NaN
-    return (q, r) if is_near and not host_values(info).any() else None
+    q, r, inverse, _, _ = first
+    if inverse is not None and not host_values(_growth(arrays, r, inverse)).max() <= MOST_GROWTH:
+        q = trsm(r, a, side="R")
+    second = _round(arrays, q)
+    return (second.q, trmm(second.r, r)) if second.is_last else None
 
 
-def _second_round(arrays: Arrays, q: Any, first: Any) -> tuple[Any, Any, Any, Any]:
-    """Q, R, the upper triangle of QᴴQ of the first round, and the info of its Cholesky factor."""
-    gram = _gram(arrays, q)
-    second, info = lapack.potrf(gram, False, True)
-    inverse, _ = lapack.trtri(second)
-    return _product(arrays, q, inverse), trmm(second, first), gram, info
+def _round(arrays: Arrays, a: Any) -> _Round:
+    """Enqueue a round of A; the test of it is enqueued last, while Q is computed."""
+    gram, inverse = _gram(arrays, a), None
+    r, info = lapack.potrf(gram, False, True)
+    if a.shape[-1] <= NARROW:
+        q = trsm(r, a, side="R")
+    else:
+        inverse, _ = lapack.trtri(r)
+        q = _product(arrays, a, inverse)
+    return _Round(q, r, inverse, info, _departure(arrays, gram))
 
 
 def _blocks(n: int) -> list[tuple[int, int]]:
@@ -95,3 +118,15 @@ def _growth(arrays: Arrays, r: Any, inverse: Any) -> Any:
     sizes, inverse_sizes = xp.abs(r), xp.abs(inverse)
     norms = xp.sqrt(xp.sum(sizes * sizes, axis=-2))[..., None, :]
     return norms @ inverse_sizes @ sizes / norms
+
+
+def _departure(arrays: Arrays, gram: Any) -> Any:
+    """The largest sum of a row of |AᴴA − I|, with the columns of A scaled to norm one, from the upper
+    triangle; larger than one half where squares lose digits.
+    """
+    xp, sizes = arrays.xp, arrays.xp.abs(gram)
+    squares = xp.linalg.diagonal(sizes)
+    norms = xp.sqrt(squares)
+    upper = xp.triu(sizes) / norms[..., None, :] / norms[..., None]
+    lost = SMALL[arrays.dtype.real_size] / squares
+    return xp.max(xp.sum(upper, axis=-1) + xp.sum(upper, axis=-2) + lost) - 2
