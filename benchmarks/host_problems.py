@@ -154,7 +154,10 @@ class HostProblem:
 
     def pageable(self) -> HostProblem:
         """Return the problem in memory whose pages are not locked."""
-        return HostProblem(self.routine, self.letter, [x.copy(order="F") for x in self.arrays])
+        arrays = [np.empty_like(x, order="F") for x in self.arrays]
+        for array, source in zip(arrays, self.arrays, strict=True):
+            copy_matrix(array, source)
+        return HostProblem(self.routine, self.letter, arrays)
 
     def ours(self, **options: Any) -> Any:
         """Our call, which writes c."""

@@ -48,6 +48,20 @@ GIB = 1 << 30
 CALLS = 8
 
 
+def calls_alone(problem: HostProblem, rate: dict[str, float]) -> Row:
+    """Calls of one problem on ordinary memory, one after the other."""
+    aim = max(transfer(problem, rate), problem.vendor_compute_seconds())
+    cupy.get_default_memory_pool().free_all_blocks()
+    row = {"routine": problem.routine, "dtype": problem.letter, "n": problem.n, "aim": aim}
+    return row | one_by_one(partial(problem.pageable().ours, out=None), aim)
+
+
+def transfer(problem: HostProblem, rate: dict[str, float]) -> float:
+    """Seconds of the longer one of both directions, of triangles both halves."""
+    nbytes = problem.n**2 * DTYPES[problem.letter].itemsize
+    return max(nbytes * (1 if problem.routine == "syrk" else 2) / rate["up"], nbytes / rate["down"])
+
+
 def case(problem: HostProblem, rate: dict[str, float], xt: Xt | None, pageable: bool) -> Row:
     """One problem in every way."""
     routine, letter, n = problem.routine, problem.letter, problem.n
@@ -57,8 +71,7 @@ def case(problem: HostProblem, rate: dict[str, float], xt: Xt | None, pageable: 
     with streaming():
         row["streamed"] = seconds(problem.streamed, 5 if n <= 8192 else 3)
     actual = problem.sample()
-    up = n * n * itemsize * (1 if routine == "syrk" else 2)  # of triangles both halves
-    row["transfer"] = max(up / rate["up"], nbytes / 3 / rate["down"])
+    row["transfer"] = transfer(problem, rate)
     if nbytes < 70 * GIB:
         row["cublas_device"] = problem.vendor_compute_seconds()
         run = problem.vendor()
@@ -156,18 +169,21 @@ def registering() -> dict[str, float]:
     }
 
 
-def factors(n: int, locked: np.ndarray, rate: dict[str, float]) -> Rows:
+def factors(n: int, arrays: list[np.ndarray], options: Namespace) -> Rows:
     """Cholesky and LU factors of page-locked memory and of other memory, by tiles and whole."""
-    rng = np.random.default_rng(0)
-    matrix = np.asfortranarray(rng.uniform(-1, 1, n * n).reshape(n, n))
+    HostProblem("gemm", "d", arrays).fill()
+    locked, matrix = arrays[0], np.empty((n, n), order="F")
+    copy_matrix(matrix, locked)
     np.fill_diagonal(matrix, 2 * n)
     calls = {
         "potrf": lambda a: pyblasgpu.lapack.potrf(a, 1, clean=0, overwrite_a=1),
         "getrf": lambda a: pyblasgpu.lapack.getrf(a, overwrite_a=1),
     }
-    for routine, call in calls.items():
+    ways = [] if options.calls_only else [("", locked), ("_pageable", np.empty_like(matrix))]
+    for routine in options.factored:
+        call, rate = calls[routine], options.rate
         row: Row = {"routine": routine, "dtype": "d", "n": n}
-        for ending, array in (("", locked), ("_pageable", np.empty_like(matrix))):
+        for ending, array in ways:
             for name, value in (("streamed", {routine: 0}), ("whole", {})):
                 with deciding_by(streamed_factor_min_bytes=value):
                     copied = partial(copy_matrix, array, matrix)
@@ -212,12 +228,15 @@ def facts(options: Namespace) -> Row:
 def rows(options: Namespace) -> Rows:
     pinned, xt = options.pinned, None if options.no_xt else Xt([0])
     for n in options.factors:
-        yield from factors(n, pinned.matrices("d", n)[0], options.rate)
+        yield from factors(n, pinned.matrices("d", n), options)
     for n in options.sizes:
         for letter in options.letters:
             for routine in options.routines:
                 problem = HostProblem(routine, letter, pinned.matrices(letter, n))
                 problem.fill()
+                if options.calls_only:
+                    yield calls_alone(problem, options.rate)
+                    continue
                 yield case(problem, options.rate, xt, pageable=n <= 16384 and not options.no_pageable)
                 yield from tile_shapes(problem, options.tiles)
                 if routine in ("gemm", "trsm") and not options.no_variations:
@@ -250,7 +269,9 @@ STUDY = Study(
         "routines": Option(("gemm", "trsm", "trmm", "syrk"), ROUTINES),
         "no_xt": False,
         "factors": Option((), kind=int, help="orders of factors"),
+        "factored": Option(("potrf", "getrf"), ("potrf", "getrf")),
         "no_pageable": False,
+        "calls_only": Option(False, help="only calls on ordinary memory, one after the other"),
         "no_variations": False,
         "constants": tuple(name for _, name, *_ in CONSTANTS),
         "tiles": Option((), kind=str, help="as gemm:4096,1024,4096 or trsm:4096,1024"),

@@ -4,10 +4,10 @@ theirs.
 New results, results in another array and in place, through keyword functions, ``blas``, ``linalg`` and
 ``lapack``; many matrices of order 4; and a plan called with the arrays that it was made with and with others.
 Calls are queued without waiting, so that the time is the host's and not the kernel's; those that read what a
-factorization found wait for it. ``python -m benchmarks.overhead [--out FILE]`` prints microseconds a call,
-the median and the least of several rounds, and the device's own pace where calls follow each other for long:
-no host can pass it. NumPy arrays of order 8 and vectors of 1000 stay on the processor; their calls are next
-to SciPy's and NumPy's.
+factorization found wait for it. ``python -m benchmarks.overhead [--out FILE] [--only inv trsm]`` prints
+microseconds a call, the median and the least of several rounds, and the device's own pace where calls follow
+each other for long: no host can pass it. NumPy arrays of order 8 and vectors of 1000 stay on the processor;
+their calls are next to SciPy's and NumPy's.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import pyblasgpu
-from benchmarks.study import Namespace, Row, Rows, Study, cupy, main
+from benchmarks.study import Namespace, Option, Row, Rows, Study, cupy, main
 from pyblasgpu import blas, lapack, linalg
 from pyblasgpu.testing.clocks import host_clock
 
@@ -199,8 +199,10 @@ def host_calls(dtype: str) -> Iterator[tuple[str, Call]]:
 
 
 def rows(options: Namespace) -> Rows:
-    for dtype in ("float32", "float64"):
+    for dtype in options.dtypes:
         for name, call in (*calls(dtype), *host_calls(dtype)):
+            if options.only and not any(text in name for text in options.only):
+                continue
             host, least = microseconds(call)
             facts = {"host": host, "least": least, "pace": pace(call)}
             yield {"call": f"{name} {dtype}", **{key: round(value, 2) for key, value in facts.items()}}
@@ -211,7 +213,17 @@ def document(facts: Row, lists: dict[str, list[Row]]) -> Row:
     return {**facts, "microseconds": times}
 
 
-STUDY = Study("overhead", __doc__, rows, {}, document=document)
+DTYPES = ("float32", "float64")
+STUDY = Study(
+    "overhead",
+    __doc__,
+    rows,
+    {
+        "dtypes": Option(DTYPES, DTYPES),
+        "only": Option((), kind=str, help="texts in the names of calls, one of which they have"),
+    },
+    document=document,
+)
 
 if __name__ == "__main__":
     main(STUDY)

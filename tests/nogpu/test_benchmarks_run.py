@@ -200,6 +200,10 @@ def test_host_matrices_on_a_card(cards, run, scripts):
     assert [row.get("tiles") for row in rows if "tiles" in row] == ["32,64"]
     assert any("WANTED" in row for row in rows)
     assert all(hasattr(module, name) for module, name, *_ in scripts("host_resident").CONSTANTS)
+    shares = dict.fromkeys(("least", "mean", "of_aim_least", "of_aim_mean"), 1.0)
+    alone = {"GIB": 1 << 18, "one_by_one": lambda call, aim: {"calls": [aim], **shares}}
+    (row,) = run("host_resident", "--sizes 64 --letters d --calls-only --routines gemm", **alone)["rows"]
+    assert row["calls"] == [row["aim"]] and "streamed" not in row
 
 
 def test_calls_one_after_the_other(cards, scripts):
@@ -271,6 +275,8 @@ def test_dask_beside_the_engine(run, scripts, monkeypatch):
 
 
 def test_host_seconds_of_a_call(run):
+    names = run("overhead", "--only symm --dtypes float32", CALLS=2, LONG=2, BATCH=3)["microseconds"]
+    assert "pyblasgpu.symm, new, cupy float32" in names and all("symm" in name for name in names)
     names = run("overhead", "", CALLS=2, LONG=2, BATCH=3)["microseconds"]
     assert "pyblasgpu plan, other arrays, cupy float32" in names
     assert {"linalg.inv, 3 of order 4, cupy float64", "blas.ger, new, cupy float32"} <= names.keys()
