@@ -12,6 +12,7 @@ from pyblasgpu.dispatch import tensor
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.kernels.gemm.int8.config import GemmInt8
 from pyblasgpu.testing.error_bounds import gemm_error
+from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES, Uplo
 
@@ -108,6 +109,15 @@ HARD = {
 def test_hard_data_are_within_the_bound(kind, k):
     a, b = HARD[kind](reals(D, 300, k, seed=1), reals(D, k, 260, seed=2))
     actual = multiply(cupy.asarray(a), cupy.asarray(b)).get()
+    assert gemm_error(1, a, b, 0, None, actual) <= 1
+
+
+@pytest.mark.parametrize("kind", ["wide", "one_large_in_each_row", "graded_k_12", "same_signs"])
+def test_sampled_data_are_within_the_bound(kind):
+    """Samples change what is packed, whatever their verdict is, and not the bound."""
+    a, b = HARD[kind](reals(D, 700, 1100, seed=1), reals(D, 1100, 600, seed=2))
+    with deciding_by(int8_min_sampled_work=1):
+        actual = multiply(cupy.asarray(a), cupy.asarray(b, order="F")).get()
     assert gemm_error(1, a, b, 0, None, actual) <= 1
 
 
