@@ -217,7 +217,8 @@ def measured(
 def config_name(config: Any) -> str:
     """Return the name by which files have rates of a Config: its tile, threads, stages and blocks."""
     blocks = f"{'p' if config.persistent else ''}{config.min_blocks}"
-    return f"{config.BLK_M}x{config.BLK_N}x{config.BLK_K}/{config.threads}/{config.stages}/{blocks}"
+    slices = f"s{config.SLICES_K}" if config.SLICES_K > 1 else ""
+    return f"{config.BLK_M}x{config.BLK_N}x{config.BLK_K}/{config.threads}/{config.stages}/{blocks}{slices}"
 
 
 def _between(

@@ -95,11 +95,12 @@ def k_tile_cycles(config: Any, device: Device, sector_misaligned: tuple[int, int
     loads += WALK * config.persistent
     step = _mma_step(config, device) if family_of(config.STEM).tensor_cores else fma_step(config, device)
     stored = sum(factor * _stored_lines(s, config.threads, device.warp_size) for s, factor in smem_tiles)
-    lines = config.BLK_K * step.lines * READ + stored * WRITE
+    lines = config.BLK_K / config.SLICES_K * step.lines * READ + stored * WRITE
     lines *= EVERY_OTHER if device.cc < WHOLE_WARPS else 1
     fetched = (config.BLK_M + config.BLK_N) * config.BLK_K * facts.itemsize / L2_BYTES
-    issue = config.BLK_K * step.slots + loads
-    alone = config.BLK_K * step.alone + loads
+    depth = config.BLK_K / config.SLICES_K
+    issue = depth * step.slots + loads
+    alone = depth * step.alone + loads
     work = max(warps * (issue / device.partitions + lines), fetched)
     return BlockCost(
         work, alone + BARRIER, issue=issue, schedulers=warps / device.partitions, rest=warps * lines

@@ -40,6 +40,11 @@ from . import (
 from .simulated import arrays_on_device
 from .test_gemm_simt import config
 
+#: Parameters of a small product whose k is in two slices, or four.
+SLICED = {"SLICES_K": 2, "BLK_N": 16, "BLK_K": 8, "UNROLL": 4, "stages": 2, "DIM_YA": 4, "DIM_YB": 16}
+SLICED_IN_FOUR = {**SLICED, "SLICES_K": 4, "UNROLL": 2, "DIM_YA": 8, "DIM_XB": 8}
+SLICED_MMA = {"SLICES_K": 2, "BLK_K": 16, "DIM_XA": 16, "DIM_YA": 8, "DIM_XB": 16, "DIM_YB": 8}
+
 
 class Check(NamedTuple):
     """``run(module)`` raises where `module`, in the place of the kernel `stem`, is wrong."""

@@ -44,6 +44,19 @@ def test_every_pipeline_and_layout(letter, trans_a, trans_b, pipeline):
     check(config(letter, trans_a, trans_b, **PIPELINES[pipeline]), 37, 19, 27, kernels=gemm_mma)
 
 
+def sliced(letter: str = "d", trans_a: bool = False, trans_b: bool = False, **changes) -> GemmMma:
+    """32 x 16 x 16 tiles by two slices of k, of two warps each."""
+    loads = {"DIM_XA": 16, "DIM_YA": 8, "DIM_XB": 16, "DIM_YB": 8}
+    return config(letter, trans_a, trans_b, BLK_K=16, SLICES_K=2, **{**loads, **changes})
+
+
+@pytest.mark.parametrize("letter", "dz")
+@pytest.mark.parametrize("trans_a, trans_b", LAYOUTS)
+@pytest.mark.parametrize("pipeline", ["stages-3", "prefetch-3"])
+def test_slices_of_k(letter, trans_a, trans_b, pipeline):
+    check(sliced(letter, trans_a, trans_b, **PIPELINES[pipeline]), 37, 19, 45, kernels=gemm_mma)
+
+
 @pytest.mark.parametrize("letter", "dz")
 def test_c_is_read_group_by_group(letter):
     large = config(letter, BLK_N=32, WARP_M=32, DIM_XB=8, DIM_YB=8)

@@ -115,6 +115,30 @@ def kept(letter: str = "s", trans_a: bool = False, trans_b: bool = False, **chan
     return config(letter, trans_a, trans_b, **{**chosen, **changes})
 
 
+def sliced(letter: str = "s", trans_a: bool = False, trans_b: bool = False, **changes) -> GemmSimt:
+    """16 x 8 x 8 tiles by two slices of k, of 32 threads each."""
+    x_a, x_b = (8 if trans_a else 16), (8 if trans_b else 4)
+    loads = {"DIM_XA": x_a, "DIM_YA": 64 // x_a, "DIM_XB": x_b, "DIM_YB": 64 // x_b}
+    chosen = {"BLK_N": 16, "BLK_K": 8, "UNROLL": 4, "SLICES_K": 2, "stages": 2, **loads}
+    return config(letter, trans_a, trans_b, **{**chosen, **changes})
+
+
+@pytest.mark.parametrize("staging", ["stages-2", "prefetch-3"])
+@pytest.mark.parametrize("trans_a, trans_b", LAYOUTS)
+@pytest.mark.parametrize("letter", DTYPES)
+def test_slices_of_k(letter, trans_a, trans_b, staging):
+    check(sliced(letter, trans_a, trans_b, **STAGINGS[staging]), m=33, n=17, k=29)
+
+
+@pytest.mark.parametrize("trans_a, trans_b", KEPT)
+@pytest.mark.parametrize("letter", "sc")
+def test_slices_of_smem_tiles_as_they_lie(letter, trans_a, trans_b):
+    changes = {"SLICES_K": 2, "UNROLL": 4}
+    tile = kept(letter, trans_a, trans_b)
+    changes |= {f"DIM_Y{name}": 2 * getattr(tile, f"DIM_Y{name}") for name in "AB"}
+    check(replace(tile, BLK_M=32, BLK_N=32, **changes), m=33, n=37, k=29)
+
+
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("region", [Region.ALL, Region.LOWER])
 def test_c_is_read_group_by_group(letter, region):

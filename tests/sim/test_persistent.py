@@ -106,6 +106,17 @@ def test_three_products(schedule):
     check(tile, 70, 35, 43, schedule, blocks=4)
 
 
+@pytest.mark.parametrize("letter, schedule, trans", pairs("dz", SCHEDULES, test_gemm_simt.LAYOUTS), ids=str)
+def test_slices_of_k_on_tensor_cores(letter, schedule, trans):
+    warps = test_gemm_mma.sliced(letter, *trans, persistent=True, prefetch=True, stages=3)
+    check(warps, 70, 35, 43, schedule, blocks=4)
+
+
+@pytest.mark.parametrize("letter, schedule, trans", pairs(DTYPES, SCHEDULES, test_gemm_simt.LAYOUTS), ids=str)
+def test_slices_of_k(letter, schedule, trans):
+    check(test_gemm_simt.sliced(letter, *trans, persistent=True), 35, 37, 43, schedule, blocks=5)
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
 @pytest.mark.parametrize("blocks", [1, 2, 3, 5, 7, 16, 100])
 @pytest.mark.parametrize("m, n, k", [(33, 17, 3), (16, 8, 40), (48, 9, 11)])

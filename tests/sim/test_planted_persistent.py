@@ -6,7 +6,7 @@ import pytest
 
 from pyblasgpu.types import Region
 
-from .kernel_checks import FILL_PIPELINE, persistent, simt
+from .kernel_checks import FILL_PIPELINE, SLICED, persistent, simt
 from .planting import assert_caught, parameters
 
 #: module, text, what is planted in its place, the check that sees it
@@ -28,6 +28,10 @@ DEFECTS = [
     ("gemm.persistent", "int32(m - row0), int32(n - col0), options", "int32(m), int32(n), options", persistent(prefetch_c=True)),
     # places and strides
     ("common.tile_scheduler", "rows - column * most, most)", "rows, most)", simt(m=16 * 9 + 1, n=17, k=2)),
+    # slices of k
+    ("gemm.persistent", "offset(shared, STAGES * STAGE), t)", "shared, t)", persistent(**SLICED, k=40)),
+    ("gemm.persistent", "has_sums = SLICES == 1 or t < GROUP", "has_sums = True", persistent(**SLICED, k=40)),
+    ("gemm.persistent", "config.dtype_facts, config.slice_threads", "config.dtype_facts, config.threads", persistent(**SLICED, k=40)),
     # products in place
     ("gemm.persistent", "matrix * stride_a + begin", "matrix * stride_b + begin", persistent("d", batch=2)),
     ("gemm.persistent", "begin_a(row0, k0, lda)", "begin_a(row0, int64(0), lda)", persistent()),
@@ -52,7 +56,7 @@ DEFECTS = [
     ("gemm.persistent", "got, first, x * GROUP", "got, first, 0", persistent(m=10, n=7, k=80, blocks=9)),
     ("gemm.persistent", "            cuda.syncthreads()\n            if t == 0:\n                set_flag_release",
      "            if t == 0:\n                set_flag_release", persistent()),
-    ("gemm.persistent", "cuda.syncthreads()\n                add(", "add(", persistent()),
+    ("gemm.persistent", "cuda.syncthreads()\n                if has_sums", "if has_sums", persistent()),
     ("gemm.persistent", "if try_take_flag(flags, other):", "if try_take_flag(flags, other) or True:", persistent(seeds=8)),
     ("gemm.persistent", "number + 1, tile", "number, tile", persistent()),
     ("gemm.mainloop", "reading - 1 if reading > 0 else STAGES - 1", "reading", persistent()),

@@ -54,6 +54,9 @@ class GemmConfig(KernelConfig):
         nothing is left to transpose, to conjugate, or to mask but C.
     packing_a, packing_b : int
         Layouts of packed operands: ROW, CBL or RBL of `packing`.
+    SLICES_K : int
+        Groups of a block's threads that share the k of each k-tile; a group has sums of the whole tile of C,
+        and the first adds up those of all (`slice_sums`).
     """
 
     trans_a: bool
@@ -77,6 +80,7 @@ class GemmConfig(KernelConfig):
     packed: bool = False
     packing_a: int = CBL
     packing_b: int = CBL
+    SLICES_K: int = 1
 
     #: Bytes that are added to a row of a packed k-tile, so that its reads meet no bank twice.
     PACKED_PAD: ClassVar[int] = 0
@@ -107,8 +111,13 @@ class GemmConfig(KernelConfig):
         raise NotImplementedError
 
     @property
+    def slice_threads(self) -> int:
+        """Threads of a block that share a slice of k."""
+        return self.threads // self.SLICES_K
+
+    @property
     def steps(self) -> int:
-        """Steps in which a k-tile is multiplied."""
+        """Steps in which a k-tile is multiplied, by each slice of its k."""
         raise NotImplementedError
 
     @property
@@ -170,8 +179,16 @@ class GemmConfig(KernelConfig):
         smem_tile.check(name, self.threads, asynchronous=self.stages > 1)
 
     def check_pipeline(self) -> None:
-        """Raise `ConfigError` where `stages` or `prefetch` do not fit the rest."""
+        """Raise `ConfigError` where `stages`, `prefetch` or `SLICES_K` do not fit the rest."""
         require(self.stages >= 1, "stages", "stages >= 1", stages=self.stages)
+        require(
+            self.SLICES_K == 1 or (self.SLICES_K > 1 and self.stages > 1 and not self.packed),
+            "slices_k",
+            "SLICES_K >= 1, and 1 unless stages > 1 and not packed",
+            SLICES_K=self.SLICES_K,
+            stages=self.stages,
+            packed=self.packed,
+        )
         require(
             self.stages == 1 or all(self.shares),
             "async_is_shared",
@@ -259,9 +276,15 @@ class GemmConfig(KernelConfig):
         return self.offset_b + self.smem_tile_b.reals * self.shares[1]
 
     @property
+    def slice_reals(self) -> int:
+        """Reals of shared memory by which slices of k are added up."""
+        return (self.SLICES_K - 1) * self.slice_threads * self.sums
+
+    @property
     def shared_bytes(self) -> int:
-        """Shared memory of a block."""
-        return self.stages * self.stage_reals * self.dtype_facts.real_size
+        """Shared memory of a block; a persistent one loads k-tiles while slices are added up."""
+        stages, slices = self.stages * self.stage_reals, self.slice_reals
+        return (stages + slices if self.persistent else max(stages, slices)) * self.dtype_facts.real_size
 
     @property
     def staged_elements(self) -> int:

@@ -8,7 +8,7 @@ __all__ = ["FAMILIES"]
 
 _LOADS = ("VEC_A", "DIM_XA", "PAD_A"), ("VEC_B", "DIM_XB", "PAD_B")
 _COMPILED = ("min_blocks", "prefetch", "persistent")
-_ACROSS = ("BLK_M", "BLK_N", "BLK_K", "stages", *_COMPILED)
+_ACROSS = ("BLK_M", "BLK_N", "BLK_K", "stages", "SLICES_K", *_COMPILED)
 
 FAMILIES = (
     Family(
@@ -23,7 +23,7 @@ FAMILIES = (
             tile=(
                 ("BLK_M", "BLK_N"),
                 ("DIM_X", "DIM_Y"),
-                ("BLK_K", "stages", "VEC_K"),
+                ("BLK_K", "stages", "VEC_K", "SLICES_K"),
                 ("share_a", "share_b", "read_only"),
             ),
             variant=(_COMPILED, ("by_rows",), ("WARP_X",), *_LOADS),
@@ -41,7 +41,12 @@ FAMILIES = (
         tensor_cores=True,
         space_name=".gemm.space:gemm_mma",
         axes=Axes(
-            tile=(("BLK_M", "BLK_N"), ("WARP_M", "WARP_N"), ("BLK_K", "stages"), ("MMA_M", "MMA_K")),
+            tile=(
+                ("BLK_M", "BLK_N"),
+                ("WARP_M", "WARP_N"),
+                ("BLK_K", "stages", "SLICES_K"),
+                ("MMA_M", "MMA_K"),
+            ),
             variant=(_COMPILED, *_LOADS),
             across_layouts=(*_ACROSS, "WARP_M", "WARP_N"),
         ),

@@ -48,6 +48,8 @@ def check(config: GemmConfig, triangle: Triangle) -> None:
         packed=config.packed,
     )
     require(not getattr(config, "three_m", False), "in_place_four", "in place only without three_m")
+    slices = config.SLICES_K
+    require(slices == 1, "in_place_whole", "in place only with SLICES_K == 1", SLICES_K=slices)
 
 
 def tile_orders(config: GemmConfig, triangle: Triangle) -> tuple[int, int]:

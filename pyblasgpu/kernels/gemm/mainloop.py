@@ -21,6 +21,7 @@ from .config import GemmConfig
 from .epilogue import epilogue, reals_read
 from .load_stage import load_stage
 from .product import Product
+from .slice_sums import sum_completer
 
 __all__ = ["build", "mainloop", "mma_k_block"]
 
@@ -208,7 +209,6 @@ def _tile(config: GemmConfig, product: Product, triangular: bool | None, waits: 
     real, BLK_K, STAGES = ptx.REALS[config.dtype_facts.real], config.BLK_K, config.stages
     REALS, PREFETCH, STAGE = config.dtype_facts.reals_per_element, config.prefetch, config.stage_reals
     ACC, FRAG_A, FRAG_B = config.sums, product.fragment_a, product.fragment_b
-    COMBINED, combine = product.combine is not None, product.combine
     OLD = max(reals_read(config, run, triangular) for run in (0, product.run))
     NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
     SHARE_A, SHARE_B = config.shares
@@ -220,6 +220,7 @@ def _tile(config: GemmConfig, product: Product, triangular: bool | None, waits: 
     start, run = stage.start, _tile_loop(config, product, load_a, load_b, stage.start)
     next_a, next_b = tile_iterator(config.smem_tile_a).step, tile_iterator(config.smem_tile_b).step
     load, zero, write = product.load, ptx.fill(ACC), epilogue(config, product, triangular)
+    SLICES, GROUP, complete = config.SLICES_K, config.slice_threads, sum_completer(config, product)
     wait = ptx.wait_async(max(STAGES - 2, 0))
     offset, grid_dependency_wait = ptx.offset, ptx.grid_dependency_wait
 
@@ -256,9 +257,9 @@ def _tile(config: GemmConfig, product: Product, triangular: bool | None, waits: 
         run(vectors, k_tiles, registers, shared, here, sources, params, t)
 
         # (5) C := alpha acc + beta C
-        if COMBINED:
-            combine(0, acc)
-        write(c, acc, old, ldc, t, rows, cols, shift, options, alpha, alpha_i, beta, beta_i)
+        complete(acc, shared, t)
+        if SLICES == 1 or t < GROUP:
+            write(c, acc, old, ldc, t, rows, cols, shift, options, alpha, alpha_i, beta, beta_i)
 
     return SimpleNamespace(compute=compute, is_aligned=stage.is_aligned, ONE_WAY=stage.ONE_WAY)
 

@@ -82,10 +82,11 @@ class GemmMma(GemmConfig):
             WARP_N=self.WARP_N,
         )
         require(
-            self.BLK_K % self.elements_per_mma[1] == 0,
+            self.BLK_K % (self.SLICES_K * self.elements_per_mma[1]) == 0,
             "depth",
-            "BLK_K % k of an instruction == 0",
+            "BLK_K % (SLICES_K * k of an instruction) == 0",
             BLK_K=self.BLK_K,
+            SLICES_K=self.SLICES_K,
             k=self.elements_per_mma[1],
         )
         require(self.threads <= 1024, "max_threads", "threads <= 1024", threads=self.threads)
@@ -109,11 +110,11 @@ class GemmMma(GemmConfig):
 
     @property
     def threads(self) -> int:
-        return 32 * (self.BLK_M // self.WARP_M) * (self.BLK_N // self.WARP_N)
+        return 32 * (self.BLK_M // self.WARP_M) * (self.BLK_N // self.WARP_N) * self.SLICES_K
 
     @property
     def steps(self) -> int:
-        return self.BLK_K // self.elements_per_mma[1]
+        return self.BLK_K // self.elements_per_mma[1] // self.SLICES_K
 
     @property
     def THR_M(self) -> int:
@@ -172,6 +173,7 @@ def product_of(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:
     (ROWS, DEPTH), WARP_M, WARP_N = config.elements_per_mma, config.WARP_M, config.WARP_N
     WARPS_M = config.BLK_M // WARP_M
     B_TILE = config.offset_b
+    SLICES, GROUP, SLICE = config.SLICES_K, config.slice_threads, config.steps * DEPTH
     STEP_A, STEP_KA, STEP_B, STEP_KB = (
         smem_tile_a.step,
         smem_tile_a.step_k,
@@ -196,6 +198,8 @@ def product_of(config: GemmMma, conj_a: bool, conj_b: bool) -> Product:
     @device_function
     def load(step, ra, rb, shared, a, b, lda, ldb, t, rows, cols, depth):
         g, quarter = t % 32 // 4, t % 4
+        if SLICES > 1:
+            quarter, t = quarter + t // GROUP * SLICE, t % GROUP
         row, col = t // 32 % WARPS_M * WARP_M + g, t // 32 // WARPS_M * WARP_N + g
         along_k = step * DEPTH + quarter
         pa = offset(shared, (row * STEP_A + along_k * STEP_KA) * reals)

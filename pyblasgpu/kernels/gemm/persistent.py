@@ -22,6 +22,7 @@ from .config import GemmConfig
 from .epilogue import c_prefetcher, epilogue, reals_read
 from .mainloop import mainloop
 from .product import Product
+from .slice_sums import sum_completer
 
 __all__ = ["build"]
 
@@ -125,7 +126,7 @@ def _partial_tiles(config: GemmConfig):
     """``leave(acc, partial, t)``: a block's accumulators to its slot in scratch, the first real of all
     threads, then the second; ``add(acc, partials, t, first, last)``: those of these blocks, in their order.
     """
-    facts, THREADS = config.dtype_facts, config.threads
+    facts, THREADS = config.dtype_facts, config.slice_threads
     PARTIAL, ACC = (
         config.BLK_M * config.BLK_N * facts.reals_per_element,
         config.THR_M * config.THR_N * facts.reals_per_element,
@@ -200,6 +201,7 @@ def _finisher(config: GemmConfig, product: Product, triangular: bool):
     int32, int64, offset = ptx.types.int32, ptx.types.int64, ptx.offset
     opaque, set_flag_release, try_take_flag = ptx.opaque, ptx.set_flag_release, ptx.try_take_flag
     opaque_if_short = _opaque(config)
+    SLICES, GROUP = config.SLICES_K, config.slice_threads
     locate = tile_coords(config.BLK_M, config.BLK_N, triangular)
     write, (leave, add) = epilogue(config, product, triangular), _partial_tiles(config)
 
@@ -212,8 +214,10 @@ def _finisher(config: GemmConfig, product: Product, triangular: bool):
         # addresses made of what is known before would take registers all the time
         block, t = opaque(block), opaque(int32(t))
         m, n, ldc = opaque_if_short(m), opaque_if_short(n), opaque_if_short(ldc)
+        has_sums = SLICES == 1 or t < GROUP
         if first > 0:
-            leave(acc, offset(partials, int64(block) * PARTIAL), t)
+            if has_sums:
+                leave(acc, offset(partials, int64(block) * PARTIAL), t)
             cuda.syncthreads()
             if t == 0:
                 set_flag_release(flags, block)
@@ -228,11 +232,13 @@ def _finisher(config: GemmConfig, product: Product, triangular: bool):
                     if try_take_flag(flags, other):
                         other = int32(other + THREADS)
                 cuda.syncthreads()
-                add(acc, partials, t, block + 1, last)
+                if has_sums:
+                    add(acc, partials, t, block + 1, last)
             row0, col0, matrix = locate(tile, m, n, options)
             into = offset(c, (matrix * stride_c + col0 * ldc + row0) * REALS)
             rows, cols = int32(m - row0), int32(n - col0)
-            write(into, acc, old, ldc, t, rows, cols, row0 - col0, options, alpha, alpha_i, beta, beta_i)
+            if has_sums:
+                write(into, acc, old, ldc, t, rows, cols, row0 - col0, options, alpha, alpha_i, beta, beta_i)
 
     return finish
 
@@ -270,10 +276,9 @@ def _scheduler_loop(config: GemmConfig, product: Product, triangular: bool) -> S
     real, int32, quotient = ptx.REALS[config.dtype_facts.real], ptx.types.int32, ptx.quotient
     BLK_K, STAGES, PREFETCH = config.BLK_K, config.stages, config.prefetch
     ACC, FRAG_A, FRAG_B = config.sums, product.fragment_a, product.fragment_b
-    COMBINED, combine = product.combine is not None, product.combine
     OLD = max(reals_read(config, run, triangular) for run in (0, product.run))
     NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
-    STAGE = config.stage_reals
+    STAGE, complete = config.stage_reals, sum_completer(config, product)
 
     load, zero = product.load, ptx.fill(ACC)
     loop = mainloop(config, product, *_k_tiles(config))
@@ -336,8 +341,7 @@ def _scheduler_loop(config: GemmConfig, product: Product, triangular: bool) -> S
                     load_state = pa, pb, rows, cols, depth, int32(more - together), which
 
             # (5) C := alpha acc + beta C, or acc to scratch; the next work tile
-            if COMBINED:
-                combine(0, acc)
+            complete(acc, offset(shared, STAGES * STAGE), t)
             tile, first, count = work_tile_of(number, opaque_if_short(block), k_tiles, schedule)
             finish(
                 acc, old, t, block, tile, first, count, k_tiles, schedule, c, partials, flags, m, n, options,

@@ -77,10 +77,11 @@ class GemmSimt(GemmConfig):
         for name in ("A", "B"):
             self._check_operand(name)
         require(
-            self.BLK_K % self.UNROLL == 0,
+            self.BLK_K % (self.SLICES_K * self.UNROLL) == 0,
             "unroll",
-            "BLK_K % UNROLL == 0",
+            "BLK_K % (SLICES_K * UNROLL) == 0",
             BLK_K=self.BLK_K,
+            SLICES_K=self.SLICES_K,
             UNROLL=self.UNROLL,
         )
         self._check_depth()
@@ -131,6 +132,7 @@ class GemmSimt(GemmConfig):
     def _check_threads(self):
         x, y, warp_x = self.DIM_X, self.DIM_Y, self.WARP_X
         require_warps(DIM_X=x, DIM_Y=y)
+        require_warps(DIM_X=x, DIM_Y=y, SLICES_K=self.SLICES_K)
         require(
             warp_x in (1, 2, 4, 8, 16, 32) and x % warp_x == 0 and y % (32 // warp_x) == 0,
             "warp_tiles_grid",
@@ -198,7 +200,7 @@ class GemmSimt(GemmConfig):
 
     @property
     def threads(self) -> int:
-        return self.DIM_X * self.DIM_Y
+        return self.DIM_X * self.DIM_Y * self.SLICES_K
 
     @property
     def reads_before_wait(self) -> tuple[int, ...]:
@@ -207,7 +209,7 @@ class GemmSimt(GemmConfig):
 
     @property
     def steps(self) -> int:
-        return self.BLK_K // self.VEC_K
+        return self.BLK_K // self.VEC_K // self.SLICES_K
 
     @property
     def THR_M(self) -> int:
@@ -254,11 +256,19 @@ def product_of(config: GemmSimt, conj_a: bool, conj_b: bool) -> Product:
     fragment_a, fragment_b = _fragment_loader(config, "A"), _fragment_loader(config, "B")
     update, VEC_K, offset = _update(config, conj_a, conj_b), config.VEC_K, ptx.offset
     along_m, along_n = _thread_coords(config)
+    SLICES, GROUP, STEPS = config.SLICES_K, config.slice_threads, config.steps
+    SLICE_A, SLICE_B = (
+        STEPS * VEC_K * smem_tile.step_k * facts.reals_per_element
+        for smem_tile in (config.smem_tile_a, config.smem_tile_b)
+    )
 
     @device_function
     def load(step, ra, rb, shared, a, b, lda, ldb, t, rows, cols, depth):
-        fragment_a(ra, step, shared if SHARE_A else a, lda, along_m(t), rows, depth)
-        fragment_b(rb, step, offset(shared, B_TILE) if SHARE_B else b, ldb, along_n(t), cols, depth)
+        tile_a, tile_b = (shared if SHARE_A else a), (offset(shared, B_TILE) if SHARE_B else b)
+        if SLICES > 1:
+            tile_a, tile_b = offset(tile_a, t // GROUP * SLICE_A), offset(tile_b, t // GROUP * SLICE_B)
+        fragment_a(ra, step, tile_a, lda, along_m(t), rows, depth)
+        fragment_b(rb, step, tile_b, ldb, along_n(t), cols, depth)
 
     @device_function
     def row(i, t):
@@ -308,7 +318,7 @@ def _thread_coords(config: GemmSimt):
     two rows of lanes alternate, and a wide load of shared memory is served in fewer passes.
     """
     WARP_X, WARP_Y = config.WARP_X, 32 // config.WARP_X
-    WARPS_X = config.DIM_X // WARP_X
+    WARPS_X, WARPS, SLICES = config.DIM_X // WARP_X, config.slice_threads // 32, config.SLICES_K
 
     @device_function
     def along_m(t):
@@ -317,7 +327,7 @@ def _thread_coords(config: GemmSimt):
 
     @device_function
     def along_n(t):
-        lane, warp = t % 32, t // 32
+        lane, warp = t % 32, (t // 32 % WARPS if SLICES > 1 else t // 32)
         return (warp // WARPS_X) * WARP_Y + (lane // 2 % WARP_Y if WARP_X > 1 else lane)
 
     return along_m, along_n

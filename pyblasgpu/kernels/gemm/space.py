@@ -60,19 +60,38 @@ _MAX_TILE = 256
 _LARGE_PER_THREAD = 128  # elements of C
 _SHARED_BOTH = {"share_a": True, "share_b": True, "read_only": False}
 
+# Slices of k within a block: of tiles that leave a multiprocessor few warps
+_SLICES = (1, 2, 4)
+_SLICED_TILE, _SLICED_THREADS, _SLICE = (
+    128 * 64,
+    256,
+    8,
+)  # elements of C, threads of a block, least k of a slice
+
+
+def _slices(tile: int, threads: int, depth: int, stages: int) -> list[int]:
+    """Return the numbers of slices for a tile of so many elements and `threads` for each slice."""
+    fits = tile <= _SLICED_TILE and stages > 1
+    return [
+        slices
+        for slices in _SLICES
+        if slices == 1 or (fits and threads * slices <= _SLICED_THREADS and depth >= _SLICE * slices)
+    ]
+
 
 def gemm_simt(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Axis]:
     trans_a, trans_b = (letter == "t" for letter in layout)
     stages = (1, 2, 3, 4) if device.has_async_copy else (1,)
 
-    def tile(x, y, thr_m, thr_n, depth, stages, prefetch, shared, keeps) -> Parameters:
+    def tile(x, y, thr_m, thr_n, depth, stages, prefetch, shared, keeps, slices=1) -> Parameters:
         chosen = {
             "DIM_X": x,
             "DIM_Y": y,
             "BLK_M": x * thr_m,
             "BLK_N": y * thr_n,
             "BLK_K": depth,
-            "UNROLL": depth,
+            "UNROLL": depth // slices,
+            "SLICES_K": slices,
             "stages": stages,
             "prefetch": prefetch,
             **shared,
@@ -94,11 +113,12 @@ def gemm_simt(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Ax
         depths = (4, 8, 16, 32) if dtype.letter == "z" else (8, 16, 32)
         shapes = product(_GRIDS, _PER_THREAD, _PER_THREAD, depths, stages, (True, False))
         return [
-            tile(x, y, thr_m, thr_n, depth, stage, prefetch, shared, keeps)
+            tile(x, y, thr_m, thr_n, depth, stage, prefetch, shared, keeps, slices)
             for (x, y), thr_m, thr_n, depth, stage, prefetch in shapes
             if (stage > 1 or not prefetch) and max(x * thr_m, y * thr_n) <= _MAX_TILE
             for shared in (_sharing(stage) if effort == "exhaustive" else [_SHARED_BOTH])
             for keeps in _keeping(dtype, layout, device, depth, stage)
+            for slices in _slices(x * thr_m * y * thr_n, x * y, depth, stage)
         ]
 
     def loads_a(chosen: Parameters) -> list[Parameters]:
@@ -194,9 +214,10 @@ def gemm_mma(dtype: Dtype, layout: str, device: Device, effort: str) -> list[Axi
         edges, warps = _MMA_WIDE
         shapes = product(edges, edges, warps, warps, (8, 16, 32), (2, 3, 4, 5, 6))
         return [
-            _warps(m, n, warp_m, warp_n, depth, stages, instruction, prefetch)
+            _warps(m, n, warp_m, warp_n, depth, stages, instruction, prefetch, slices)
             for m, n, warp_m, warp_n, depth, stages in shapes
             if m % warp_m == 0 and n % warp_n == 0 and m // warp_m * (n // warp_n) <= _MMA_WARPS
+            for slices in _slices(m * n, 32 * (m // warp_m) * (n // warp_n), depth, stages)
             for instruction, prefetch in product(instructions(dtype, device, warp_m, depths), (True, False))
         ]
 
@@ -217,6 +238,7 @@ def _warps(
     stages: int,
     instruction: tuple[int, int],
     prefetch: bool,
+    slices: int = 1,
 ) -> Parameters:
     return {
         "BLK_M": m,
@@ -228,6 +250,7 @@ def _warps(
         "MMA_M": instruction[0],
         "MMA_K": instruction[1],
         "prefetch": prefetch,
+        "SLICES_K": slices,
     }
 
 
@@ -236,6 +259,7 @@ def _rows(dtype: Dtype, chosen: Parameters, name: str, blk: int, k_major: bool) 
     bank conflicts.
     """
     warps = chosen["BLK_M"] // chosen["WARP_M"] * (chosen["BLK_N"] // chosen["WARP_N"])
+    warps *= chosen.get("SLICES_K", 1)
     return _kept_rows(dtype.itemsize, name, 32 * warps, chosen["BLK_K"], blk, k_major)
 
 
@@ -281,7 +305,7 @@ def _loads(
     """
     transposes = k_major and chosen["VEC_K"] == 1
     widest = 1 if transposes and chosen["stages"] > 1 else VECTOR // dtype.itemsize
-    threads, depth = chosen["DIM_X"] * chosen["DIM_Y"], chosen["BLK_K"]
+    threads, depth = chosen["DIM_X"] * chosen["DIM_Y"] * chosen.get("SLICES_K", 1), chosen["BLK_K"]
     if transposes:
         return _transposing(dtype.itemsize, name, threads, depth, blk, fragment, widest)
     pad = _apart(depth, chosen["VEC_K"]) if k_major else 0
