@@ -30,6 +30,7 @@ from pyblasgpu.gpu.device import known
 from pyblasgpu.terminal import guarded
 from pyblasgpu.tuning import portfolio
 from pyblasgpu.tuning.compile_pool import compile_all, complaint
+from pyblasgpu.tuning.filing import file_all
 from pyblasgpu.tuning.results import Record, candidate_of, winners
 from pyblasgpu.tuning.sweep_file import read_sweep
 from pyblasgpu.tuning.tuned_file_writer import save
@@ -76,6 +77,7 @@ def main(
         for device in dict.fromkeys(record.device for record in of_arch):
             of_device = portfolio.reduced((r for r in records if r.device == device), kept)
             device_document = winners(of_device, device)
+            file_all(device_document, of_device)
             _give_way(device_document, document, of_device)
             own.append(database.difference(device_document, document))
             own[-1].products.update(products.get(slug(device), {}))
@@ -153,7 +155,9 @@ def _portfolio(
     calls = [call for call in calls if call["arch"] == arch]
     while True:
         kept = portfolio.chosen(records, calls)
-        document = winners(portfolio.reduced(records, kept), arch)
+        reduced = portfolio.reduced(records, kept)
+        document = winners(reduced, arch)
+        file_all(document, reduced)
         kernels = {
             (stem, FAMILIES[stem].config(dtype, layout, entry.parameters), arch)
             for (stem, dtype, layout, _), entry in document.entries.items()

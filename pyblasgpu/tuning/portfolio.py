@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from math import prod
+from math import log, prod
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -33,6 +33,9 @@ UPDATES, LEAST_OF_UPDATES = "low_rank", 0.95
 #: Configs of products that are kept in addition for calls, of all dtypes and layouts together, and what a
 #: call counts for relative to a class. Batches and triangles of C are fewer among the calls than squares.
 FOR_CALLS, CALL_WEIGHT, FEWER_WEIGHT = 25, 2.0, 4.0
+#: Configs that are kept besides for the tail: calls for which none that is kept is so near the best that was
+#: timed, the ones with the most to gain first; of calls for which that many were timed.
+FOR_TAIL, LEAST_OF_CALLS, CONFIGS_OF_CALL = 30, 0.95, 4
 TRIANGULAR = ("syrk", "herk", "syr2k", "her2k")
 
 Rates = Mapping[Any, Mapping[Any, float]]
@@ -106,7 +109,10 @@ def chosen(records: Iterable[Record], calls: Iterable[Call] = ()) -> set[tuple]:
             candidate for cell, order in orders.items() for candidate in _for_updates(cells[cell], order)
         )
         if kind == "gemm":
+            calls = list(calls)
             kept.update(_for_calls(of_kind, kept, calls))
+            many = (call for call in calls if len(call["rates"]) >= CONFIGS_OF_CALL)
+            kept.update(_for_tail(of_kind, kept, many))
     return kept
 
 
@@ -122,6 +128,36 @@ def _for_calls(cells: Mapping[Cell, Rates], kept: Collection[tuple], calls: Iter
         if orders[best].gain <= 0:
             return
         yield next(orders[best])
+
+
+def _for_tail(cells: Mapping[Cell, Rates], kept: Collection[tuple], calls: Iterable[Call]) -> Iterator[Any]:
+    """The `FOR_TAIL` candidates that gain most over those `kept` at calls for which none of these is near the
+    best.
+    """
+    rates = {
+        candidate: {at: rate for at, rate in of_candidate.items() if at[0] == CALL}
+        for of_cell in _with_calls(cells, calls).values()
+        for candidate, of_candidate in of_cell.items()
+    }
+    best: dict[Any, float] = defaultdict(float)
+    reached: dict[Any, float] = defaultdict(float)
+    for candidate, of_candidate in rates.items():
+        for at, rate in of_candidate.items():
+            best[at] = max(best[at], rate)
+            reached[at] = max(reached[at], rate * (candidate in kept))
+
+    def gain(candidate: tuple) -> float:
+        ratios = (rate / reached[at] for at, rate in rates[candidate].items() if reached[at] < near[at])
+        return sum(log(ratio) for ratio in ratios if ratio > 1)
+
+    for _ in range(FOR_TAIL if rates else 0):
+        near = {at: LEAST_OF_CALLS * rate for at, rate in best.items()}
+        candidate = max(rates, key=gain)
+        if gain(candidate) <= 0:
+            return
+        for at, rate in rates[candidate].items():
+            reached[at] = max(reached[at], rate)
+        yield candidate
 
 
 def _with_calls(cells: Mapping[Cell, Rates], calls: Iterable[Call]) -> dict[Cell, Rates]:

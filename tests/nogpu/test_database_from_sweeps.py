@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,14 +13,14 @@ import pytest
 from pyblasgpu.database import FAMILIES, FUSED_TRSM, RECURSION, TRSM_FUSED, parse
 from pyblasgpu.dispatch import overrides
 from pyblasgpu.gpu.device import known
-from pyblasgpu.tuning import portfolio, sweep_file
+from pyblasgpu.tuning import filing, portfolio, sweep_file
 from pyblasgpu.tuning.prune import candidates
-from pyblasgpu.tuning.results import Record
+from pyblasgpu.tuning.results import Record, winners
 from pyblasgpu.tuning.sweep_file import read_sweep
 from tuning import database_from_sweeps as script
 from tuning import gather_calls as calls_of
 from tuning import gather_sweeps as gather
-from tuning import time_products
+from tuning import join_readings, time_products
 from tuning.under_load import under_load
 
 H200 = known("h200")
@@ -236,13 +237,35 @@ def call(records, *rates):
     return {"arch": "sm_90", "routine": "gemm", "dtype": "s", "rates": each}
 
 
-@pytest.mark.parametrize(("for_calls", "kept"), [(0, {0}), (1, {0, 4})])
-def test_what_calls_miss_is_kept_beside(monkeypatch, for_calls, kept):
+@pytest.mark.parametrize(
+    ("for_calls", "for_tail", "rate", "kept"),
+    [(0, 0, 0.8, {0}), (1, 0, 0.8, {0, 4}), (0, 1, 0.94, {0, 4}), (0, 1, 0.96, {0})],
+)
+def test_what_calls_miss_is_kept_beside(monkeypatch, for_calls, for_tail, rate, kept):
+    """What gains most, and for the tail what gains where none that is kept comes near."""
     monkeypatch.setattr(portfolio, "BUDGETS", {"gemm": 1.0})
     monkeypatch.setattr(portfolio, "FOR_CALLS", for_calls)
+    monkeypatch.setattr(portfolio, "FOR_TAIL", for_tail)
+    monkeypatch.setattr(portfolio, "CONFIGS_OF_CALL", 2)
     records = products(1.0, 2.0)
-    calls = [call(records, 0.8, 1.0), {**call(records, 0.1, 1.0), "dtype": "d"}]  # of d nothing was timed
+    calls = [call(records, rate, 1.0), {**call(records, 0.1, 1.0), "dtype": "d"}]  # of d nothing was timed
     assert {dict(candidate[3:])["PAD_A"] for candidate in portfolio.chosen(records, calls)} == kept
+
+
+def test_each_product_is_filed():
+    """One that wins no class has that of a winner with several at which it is nearest."""
+    records = [
+        *products(1.0, 2.0),
+        *products(1.0, 1.5, size="middle", extents=(1024,) * 3),
+        *products(1.0, 1.2, size="small", extents=(512,) * 3)[:1],
+    ]
+    document = winners(records, "NVIDIA H200")
+    filing.file_all(document, records)
+    entries = {size: entry for (*_, size), entry in document.entries.items()}
+    pads = {size: entry.parameters["PAD_A"] for size, entry in entries.items()}
+    assert pads == {"large": 0, "middle": 4, "small": 0}
+    assert entries["middle"].elsewhere == {"large": 0.5}
+    assert entries["large"].elsewhere == {"middle": 1.0, "small": 1.0}
 
 
 def test_calls_are_gathered_from_results_of_the_benchmark(home):
@@ -276,6 +299,7 @@ def test_calls_count_for_all_that_have_the_same_tile(monkeypatch):
     """Whichever thread copies which elements; the one that was timed in most classes is kept."""
     monkeypatch.setattr(portfolio, "BUDGETS", {"gemm": 1.0})
     monkeypatch.setattr(portfolio, "FOR_CALLS", 1)
+    monkeypatch.setattr(portfolio, "FOR_TAIL", 0)
     slow, fast = products(1.0, 2.0)
     fast = replace(fast, parameters={**fast.parameters, "stages": fast.parameters["stages"] + 1, "PAD_A": 0})
     like = replace(fast, parameters={**fast.parameters, "PAD_A": 4}, size="small", extents=(512,) * 3)
@@ -355,3 +379,23 @@ def test_products_between_the_classes_are_timed_and_read(tmp_path, monkeypatch):
     assert len(requested) == sum(map(len, products.values())) and all(map(bool, requested))
     draws = [*time_products.drawn("s", "nt", 20)]
     assert draws == [*time_products.drawn("s", "nt", 20)] and any(m % 8 for m, *_ in draws)
+
+
+def test_readings_join_the_run_that_decides(tmp_path):
+    """A new Config has the time of cuBLAS in the sweep, times the ratio of the reading."""
+    place = "gemm_mma", "d", "nn", "middle"
+    known_config, new = ({"BLK_M": blk} for blk in (64, 96))
+    sweep = [
+        Record("H200", "sm_90", *place, (8, 8, 8), {}, "vendor", 2.0, 5.0),
+        Record("H200", "sm_90", *place, (8, 8, 8), known_config, "ok", 4.0, 2.5, toolchain="run 1"),
+    ]
+    path, file = tmp_path / "h200.jsonl.gz", tmp_path / "readings.json"
+    path.write_bytes(gzip.compress("".join(json.dumps(asdict(record)) + "\n" for record in sweep).encode()))
+    reading = dict(zip(("stem", "dtype", "layout", "size"), place, strict=True)) | {"extents": (8, 8, 8)}
+    reading |= {"parameters": new, "seconds": 0.9, "vendor_seconds": 1.0}
+    file.write_text(json.dumps([reading, reading | {"size": "elsewhere"}]))
+    assert join_readings.main(str(path), str(file)) == 1
+    *before, joined = read_sweep(path)
+    assert before == sweep
+    assert (joined.parameters, joined.toolchain, joined.outcome) == (new, "run 1", "ok")
+    assert joined.seconds == pytest.approx(1.8) and joined.tflops == pytest.approx(10 / 1.8)
