@@ -147,8 +147,10 @@ class FakeKernel:
     def gemm_simt(self, grid, pointers, numbers, alpha, beta=None):
         config, batch = self.source.config, grid[2]
         if "triangle" in self.flags:
-            by_triangle = self._solve_at_once if self.flags.get("solved") else self._multiply_at_once
-            by_triangle(grid, pointers, numbers, alpha)
+            if self.flags.get("solved"):
+                self._solve_at_once(grid, pointers, numbers, alpha, beta)
+            else:
+                self._multiply_at_once(grid, pointers, numbers, alpha)
             return
         region, conj = self._region(numbers[3]), bool(numbers[3] & CONJUGATE)
         if config.persistent:
@@ -177,15 +179,20 @@ class FakeKernel:
 
     gemm_mma = gemm_simt
 
-    def _solve_at_once(self, grid, pointers, numbers, alpha):
-        """`trsm_fused`: T X = alpha C, or X T = alpha C, in place."""
-        (m, n, options, ldt, ldc), (t, c, _), config = numbers, pointers, self.source.config
+    def _solve_at_once(self, grid, pointers, numbers, alpha, factor):
+        """`trsm_fused`: T X = alpha C, or X T = alpha C, where C is first B, or C plus a multiple of B."""
+        (m, n, options, ldt, ldb, ldc), (t, b, c, _), config = numbers, pointers, self.source.config
         uplo, of = self._region(options).uplo, "a" if self.flags["triangle"].on_left else "b"
         transposed, conj = (config.trans_a, config.trans_b)[of == "b"], self.flags["conj"]
         assert grid == (config.grid(m, n), 1, 1)
         order = m if of == "a" else n
         t = self.view(t, order, order, *_steps(ldt, transposed), 1, 0, conj)
-        c = self.view(c, m, n, 1, ldc, 1, 0)
+        assert (b == c) == (not options & OVERWRITE)
+        b, c = self.view(b, m, n, 1, ldb, 1, 0), self.view(c, m, n, 1, ldc, 1, 0)
+        if options & READS_Y:
+            c += factor * b
+        elif options & OVERWRITE:
+            c[...] = b
         if of == "b":
             t, c, uplo = t.swapaxes(1, 2), c.swapaxes(1, 2), uplo.flipped
         if uplo is Uplo.UPPER:
@@ -461,9 +468,9 @@ def install_below(monkeypatch) -> Kernels:
     return install(monkeypatch)
 
 
-def check_trsm(letter, order, others, side, uplo, diag, b_order="F", apart=False) -> None:
-    """A TRSM of integers with the stand-ins is exact; of a unit triangle the diagonal is NaN. `apart`: into
-    NaN, in the other order.
+def check_trsm(letter, order, others, side, uplo, diag, b_order="F", out_order=None) -> None:
+    """A TRSM of integers with the stand-ins is exact; of a unit triangle the diagonal is NaN. With an
+    `out_order` into NaN, in that order.
     """
     m, n = (order, others) if side is Side.LEFT else (others, order)
     case = TriangularCase(DTYPES[letter], m, n, side, uplo, diag=diag)
@@ -473,8 +480,8 @@ def check_trsm(letter, order, others, side, uplo, diag, b_order="F", apart=False
     a[np.diag_indices(order)] = np.nan if diag is Diag.UNIT else -1
     b = np.array(exact_triangular(case, a, x, alpha=1), order=b_order)
     t, target = (operand(each, case.dtype) for each in (np.asfortranarray(a), b))
-    out = np.full_like(b, np.nan, order="CF"[b_order == "C"]) if apart else b
-    operands = (t, target, operand(out, case.dtype)) if apart else (t, target)
+    out = np.full_like(b, np.nan, order=out_order) if out_order else b
+    operands = (t, target, operand(out, case.dtype)) if out_order else (t, target)
     launches = launch_list_of("trsm")(2, *operands, side=side, uplo=uplo, diag=diag)
     launches.run([each.pointer for each in operands], 2, stream=5)
     np.testing.assert_array_equal(out, 2 * x)

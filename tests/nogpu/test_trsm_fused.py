@@ -143,9 +143,11 @@ def test_the_recursion_may_end_in_launches(kernels):
 @pytest.mark.parametrize("side, uplo, diag, order", list(product(Side, Uplo, Diag, "CF")))
 @pytest.mark.parametrize("letter", "dz")
 def test_every_variant(kernels, letter, side, uplo, diag, order, algorithm):
-    with override("trsm_algorithm", algorithm):
-        fake_kernels.check_trsm(letter, 107, 33, side, uplo, diag, order)
-    assert len(kernels.launches) == (1 if algorithm == "trsm_fused" else 7)
+    """In place, and into another array of the same order, without a copy."""
+    for out_order in (None, order):
+        with override("trsm_algorithm", algorithm):
+            fake_kernels.check_trsm(letter, 107, 33, side, uplo, diag, order, out_order)
+    assert len(kernels.launches) == 2 * (1 if algorithm == "trsm_fused" else 7)
 
 
 def test_a_config_that_is_asked_for():

@@ -6,8 +6,9 @@ from itertools import product
 
 import numpy as np
 import pytest
+from covering import pairs
 
-from pyblasgpu.kernels.common.options import options_of
+from pyblasgpu.kernels.common.options import OVERWRITE, READS_Y, options_of
 from pyblasgpu.kernels.gemm import mma as gemm_mma
 from pyblasgpu.kernels.gemm import simt as gemm_simt
 from pyblasgpu.kernels.gemm.fused import FLAG_STRIDE, sharing, tile_orders
@@ -23,16 +24,20 @@ def shared(triangle):
     return {"BLK_K": 32, **({"BLK_M": 32} if triangle.on_left else {"BLK_N": 32})}
 
 
-def solve(tile, triangle, t, c, unit=False, conj=False, alpha=1.0, by_rows=False, kernels=None):
-    """T X = alpha C, or X T = alpha C, in place."""
+def solve(
+    tile, triangle, t, c, unit=False, conj=False, alpha=1.0, by_rows=False, kernels=None, b=None, adds=False
+):
+    """T X = alpha C, or X T = alpha C, in place; of a `b` T X = alpha B, or, where it `adds`, alpha B + C."""
     kernels = kernels or (gemm_mma if tile.STEM == "gemm_mma" else gemm_simt)
     (m, n), dtype, of_a = c.shape, DTYPES[tile.dtype], triangle.on_left
     _, free = tile_orders(tile, triangle)
     flags = np.zeros(-(-(n if of_a else m) // free) * FLAG_STRIDE // dtype.real_size, dtype.real)
     lead = strides(t)[0 if by_rows else 1]
     source = kernels.source(tile, conj=conj, triangle=triangle, solved=True)
-    options = options_of(Region.of(triangle.uplo), unit=unit)
-    run(source, tile.grid(m, n), (t, c, flags), (m, n, options, lead, strides(c)[1]), (alpha,))
+    options = options_of(Region.of(triangle.uplo), unit=unit) | OVERWRITE * (b is not None) | READS_Y * adds
+    b, scalars = c if b is None else b, (1.0, alpha) if adds else (alpha, 1.0)
+    integers = m, n, options, lead, strides(b)[1], strides(c)[1]
+    run(source, tile.grid(m, n), (t, b, c, flags), integers, scalars)
     assert not flags.any()
 
 
@@ -57,16 +62,28 @@ def check(
     conj=False,
     mma=False,
     kernels=None,
+    apart=False,
+    adds=False,
     **changes,
 ):
-    """Integers between fences, ``==``."""
+    """Integers between fences, ``==``; `apart`, the right-hand sides are in another matrix."""
     rng, dtype = np.random.default_rng(order + others), DTYPES[letter]
     tile = config(letter, triangle, by_rows, mma, **changes)
     t, _, x, b = solvable(rng, dtype, order, others, triangle, unit, by_rows, conj)
-    c, unharmed = fenced(b / 2, "F")
-    solve(tile, triangle, t, c, unit, conj, 2.0, by_rows, kernels)
+    alpha = 2 if dtype.reals_per_element == 1 else 2j
+    source, unread = fenced((b - adds * x) / alpha, "F", gap=5)
+    c, unharmed = fenced(source if not apart else x if adds else np.full_like(x, np.nan), "F")
+    kept = source.copy("A")
+    solve(tile, triangle, t, c, unit, conj, alpha, by_rows, kernels, source if apart else None, adds)
     np.testing.assert_array_equal(c, x)
-    assert unharmed()
+    np.testing.assert_array_equal(source, kept)
+    assert unharmed() and unread()
+
+
+@pytest.mark.parametrize("letter, triangle, adds", pairs(DTYPES, Triangle, [False, True]))
+def test_into_another_matrix(letter, triangle, adds):
+    check(letter, triangle, apart=True, adds=adds)
+    check(letter, triangle, 17, 40, apart=True, adds=adds)
 
 
 @pytest.mark.parametrize("triangle", Triangle)

@@ -34,10 +34,10 @@ BY_TRIANGLE = parameters(
     "real: alpha, alpha_i",
 )
 SOLVING = parameters(
-    "pointer: tri, c, flags",
+    "pointer: tri, b, c, flags",
     "int32: m, n, options",
-    "int64: ldt, ldc",
-    "real: alpha, alpha_i",
+    "int64: ldt, ldb, ldc",
+    "real: alpha, alpha_i, factor, factor_i",
 )
 
 
@@ -94,12 +94,12 @@ def kernel_source(
 
     Kernel parameters, solving
     --------------------------
-    tri, c: pointer, T, C
+    tri, b, c: pointer, T, B, C
     flags: pointer, one a strip, 0 before the launch and after it
     m, n: int32, extents
-    options: int32, whether T is upper and has a unit diagonal
-    ldt, ldc: int64, leading dimensions (elements)
-    alpha, alpha_i: real, parts of alpha
+    options: int32, whether T is upper and has a unit diagonal, whether B is copied to C or added (`READS_Y`)
+    ldt, ldb, ldc: int64, leading dimensions (elements)
+    alpha, alpha_i, factor, factor_i: real, parts of alpha, and of the factor of B
 
     Grid: x ``config.grid(m, n)``.
     """

@@ -1,4 +1,4 @@
-"""The GEMM kernel that solves by a triangle, in place: TRSM in one launch.
+"""The GEMM kernel that solves by a triangle, in place or not: TRSM in one launch.
 
     T X = alpha C, or X T = alpha C, by substitution; X overwrites C (m x n, rows contiguous)
 
@@ -12,6 +12,10 @@ A flag for each strip counts the k-tiles that are solved. A block polls it befor
 not seen solved, and prefetches their part of T into L2. While that is not solved it multiplies what was
 loaded, and so has nothing but the last k-tile left to multiply when that is solved; then it waits, only for
 blocks that the device starts before it. The last block of a strip sets the flag back to 0.
+
+With `OVERWRITE` the right-hand sides are in another matrix B. A block copies its tile to C before all else,
+while it would wait for others, so C reads and writes are those of a solution in place. With `READS_Y` too it
+adds a multiple of B to C.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from types import SimpleNamespace
 
 from ...gpu.backend import cuda, device_function, ptx
 from ...types import Triangle
-from ..common.options import UNIT, UPPER
+from ..common.options import OVERWRITE, READS_Y, UNIT, UPPER
 from ..common.tile_iterators import tile_iterator
 from ..common.tile_scheduler import columns
 from .config import GemmConfig
@@ -36,6 +40,7 @@ from .trsm_fused_phases import (
     pipeline_filler,
     prefetcher,
     solved_multiplier,
+    tile_copier,
 )
 
 __all__ = ["build"]
@@ -183,6 +188,30 @@ def _tile(config: GemmConfig, product: Product, triangle: Triangle, conj: bool) 
     return SimpleNamespace(compute=compute, is_aligned=is_aligned, ONE_WAY=loop.ONE_WAY)
 
 
+def _tile_of_b(config: GemmConfig, triangle: Triangle):
+    """``copy(b, c, m, n, down, adds, ldb, ldc, t, factor, factor_i)``: `tile_copier` of this block's tile."""
+    OF_A, REALS, (BLK, FREE) = (
+        triangle.on_left,
+        config.dtype_facts.reals_per_element,
+        tile_orders(config, triangle),
+    )
+    coords, copy_tile = _block_coords(config, FREE), tile_copier(config)
+    int32, int64, quotient, offset = ptx.types.int32, ptx.types.int64, ptx.quotient, ptx.offset
+
+    @device_function
+    def copy(b, c, m, n, down, adds, ldb, ldc, t, factor, factor_i):
+        order, others = (m, n) if OF_A else (n, m)
+        levels, strips = quotient(order + (BLK - 1), BLK), quotient(others + (FREE - 1), FREE)
+        strip, level = coords(cuda.blockIdx.x, strips, levels, order)
+        first, other = int32((level if down else levels - 1 - level) * BLK), int32(strip * FREE)
+        row0, col0 = (first, other) if OF_A else (other, first)
+        b_here = offset(b, (int64(col0) * ldb + row0) * REALS)
+        c_here = offset(c, (int64(col0) * ldc + row0) * REALS)
+        copy_tile(b_here, c_here, ldb, ldc, t, int32(m - row0), int32(n - col0), adds, factor, factor_i)
+
+    return copy
+
+
 def _in_three_ways(compute: Callable, one_way: bool):
     """`compute`, once for each direction on aligned operands, and once for others: what goes by constants is
     shorter, and each level waits for the one before.
@@ -207,13 +236,18 @@ def build(config: GemmConfig, product: Product, triangle: Triangle, conj: bool):
     """
     real, shared_pointer, OF_A = ptx.REALS[config.dtype_facts.real], ptx.shared_pointer, triangle.on_left
     tile = _tile(config, product, triangle, conj)
-    compute, is_aligned = tile.compute, tile.is_aligned
+    compute, is_aligned, copy = tile.compute, tile.is_aligned, _tile_of_b(config, triangle)
+    grid_dependency_wait = ptx.grid_dependency_wait
     if not config.has_many_sums:
         compute = _in_three_ways(compute, tile.ONE_WAY)
 
-    def gemm(tri, c, flags, m, n, options, ldt, ldc, alpha, alpha_i):
+    def gemm(tri, b, c, flags, m, n, options, ldt, ldb, ldc, alpha, alpha_i, factor, factor_i):
         t, down, unit = cuda.threadIdx.x, (options & UPPER == 0) == OF_A, options & UNIT != 0
         shared = shared_pointer(cuda.shared.array(0, real, alignment=16))
+        if options & OVERWRITE != 0:
+            grid_dependency_wait()
+            copy(b, c, m, n, down, options & READS_Y != 0, ldb, ldc, t, factor, factor_i)
+            cuda.syncthreads()
         vectors = is_aligned(tri, c, ldt, ldc)
         compute(vectors, down, unit, t, shared, tri, c, flags, m, n, ldt, ldc, alpha, alpha_i)
 

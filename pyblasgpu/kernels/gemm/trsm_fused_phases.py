@@ -1,10 +1,10 @@
-"""The phases of the fused TRSM (`trsm_fused`): what others solve is waited for and multiplied, then the
-k-tiles on the diagonal are solved.
+"""The phases of the fused TRSM (`trsm_fused`): right-hand sides in another matrix are copied, what others
+solve is waited for and multiplied, then the k-tiles on the diagonal are solved.
 """
 
 from __future__ import annotations
 
-from ...gpu.backend import cuda, device_function, ptx
+from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...types import Triangle
 from ..common.tile_iterators import l2_prefetcher, tile_iterator
 from .config import GemmConfig
@@ -19,9 +19,66 @@ __all__ = [
     "pipeline_filler",
     "prefetcher",
     "solved_multiplier",
+    "tile_copier",
 ]
 
 SPAN = 32  # unknowns between two counts
+COPIED = 64  # bytes of B that a thread loads before it stores any
+
+
+def tile_copier(config: GemmConfig):
+    """``copy(b, c, ldb, ldc, t, rows, cols, adds, factor, factor_i)``: the tile that begins at `b`, to `c`;
+    if it `adds`, `factor` times that is added to what is there.
+    """
+    facts, BLK_M, THREADS = config.dtype_facts, config.BLK_M, config.threads
+    REALS, COMPLEX, EACH = facts.reals_per_element, facts.is_complex, -(-BLK_M * config.BLK_N // THREADS)
+    MANY = min(COPIED // facts.itemsize, EACH)
+    VALUES = MANY * REALS
+    real, read, store = ptx.REALS[facts.real], ptx.load_global(REALS, False), ptx.store_global_vector(REALS)
+    int32, int64, quotient = ptx.types.int32, ptx.types.int64, ptx.quotient
+
+    @device_function
+    def place(number, ld, t, rows, cols):
+        element = int32(number * THREADS + t)
+        col = quotient(element, BLK_M)
+        row = int32(element - col * BLK_M)
+        return (int64(col) * ld + row) * REALS, (row < rows) & (col < cols) & (number < EACH)
+
+    @device_function
+    def fetch(i, first, values, x, ld, t, rows, cols):
+        at, ok = place(first + i, ld, t, rows, cols)
+        read(values, i * REALS, x, at, ok)
+
+    @device_function
+    def add(i, values, old, factor, factor_i):
+        x = i * REALS
+        if COMPLEX:
+            re, im = values[x], values[x + 1]
+            values[x] = factor * re - factor_i * im + old[x]
+            values[x + 1] = factor * im + factor_i * re + old[x + 1]
+        else:
+            values[x] = factor * values[x] + old[x]
+
+    @device_function
+    def put(i, first, values, c, ldc, t, rows, cols):
+        at, ok = place(first + i, ldc, t, rows, cols)
+        store(c, at, values, i * REALS, ok)
+
+    fetch_all, add_all, put_all = unrolled(MANY, fetch), unrolled(MANY, add), unrolled(MANY, put)
+
+    @device_function
+    def copy(b, c, ldb, ldc, t, rows, cols, adds, factor, factor_i):
+        values, old = cuda.local.array(VALUES, real), cuda.local.array(VALUES, real)
+        first = int32(0)
+        while first < EACH:
+            fetch_all(0, first, values, b, ldb, t, rows, cols)
+            if adds:
+                fetch_all(0, first, old, c, ldc, t, rows, cols)
+                add_all(0, values, old, factor, factor_i)
+            put_all(0, first, values, c, ldc, t, rows, cols)
+            first = int32(first + MANY)
+
+    return copy
 
 
 def flag_poller(config: GemmConfig):

@@ -78,8 +78,8 @@ _APART = Recurrence("trsm", False, lambda first: first > 0, _update_apart)
 def emit_apart(
     launches: LaunchList, t: Operand, b: Operand, out: Operand, side: Side, uplo: Uplo, diag: Diag
 ) -> bool:
-    """Emit the call into `out` by few right-hand sides, by small triangles or by one leaf; False, nothing
-    emitted, for others.
+    """Emit the call into `out` by few right-hand sides, by small or fused triangles or by one leaf; False,
+    nothing emitted, for others.
     """
     if not all(map(is_readable, (t, b, out))):
         return False
@@ -90,6 +90,13 @@ def emit_apart(
         launches.choices.append(algorithm)
         lower = system.lower
         _trsv().emit(launches, lower.t, lower.source, diag, lower.b)
+        return True
+    fused = trsm_fused.plan(launches, system, algorithm)
+    if fused:
+        launches.workspace_limit = launches.workspace_bytes + most_workspace(b)
+        launches.choices.append(algorithm)
+        solve = partial(trsm_fused.emit_apart, launches, fused, diag)
+        emit_steps(launches, system, _APART, max(fused), solve)
         return True
     if small is None:
         return algorithm.name == RECURSION and _emit_leaf(launches, diag, system.lower, algorithm)

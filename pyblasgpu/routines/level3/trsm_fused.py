@@ -13,14 +13,14 @@ from ...dispatch import trsm_fused as dispatch_trsm_fused
 from ...dispatch.overrides import Algorithm, KernelChoice
 from ...errors import BackendUnavailable
 from ...gpu.device import current
-from ...kernels.common.options import options_of
+from ...kernels.common.options import OVERWRITE, READS_Y, options_of
 from ...kernels.registry import FAMILIES
 from ...kernels.trsv.limits import MAX_COLS
 from ...types import Diag, Region, Side
-from ..launch_list import LaunchList
+from ..launch_list import ALPHA, LaunchList
 from .triangular import FusedOperands, TriangularSystem, fused_operands, leaf_orders
 
-__all__ = ["emit", "plan"]
+__all__ = ["emit", "emit_apart", "plan"]
 
 
 def plan(launches: LaunchList, system: TriangularSystem, algorithm: Algorithm) -> dict[int, KernelChoice]:
@@ -43,8 +43,8 @@ def plan(launches: LaunchList, system: TriangularSystem, algorithm: Algorithm) -
 
 
 def _fused_operands(system: TriangularSystem) -> FusedOperands | None:
-    t, b, uplo, _ = system.forwards
-    return fused_operands(t, b, Side.LEFT, uplo)
+    t, x, uplo, apart = system.forwards
+    return fused_operands(t, x if apart is None else apart, Side.LEFT, uplo, apart and x)
 
 
 def _choose(launches: LaunchList, operands: FusedOperands) -> KernelChoice:
@@ -57,13 +57,33 @@ def emit(
     launches: LaunchList, choices: dict[int, KernelChoice], diag: Diag, block: TriangularSystem, alpha
 ) -> None:
     """Emit the launch that solves a triangle; `choices` are those of `plan`."""
+    _emit(launches, choices, diag, block, (alpha, 1.0), 0)
+
+
+def emit_apart(
+    launches: LaunchList, choices: dict[int, KernelChoice], diag: Diag, block: TriangularSystem, adds: bool
+) -> None:
+    """Emit the launch that solves a triangle into another matrix, which alpha B is added to if it `adds`."""
+    scalars = (1.0, ALPHA) if adds else (ALPHA, 1.0)
+    _emit(launches, choices, diag, block, scalars, OVERWRITE | READS_Y * adds)
+
+
+def _emit(
+    launches: LaunchList,
+    choices: dict[int, KernelChoice],
+    diag: Diag,
+    block: TriangularSystem,
+    scalars: tuple,
+    options: int,
+) -> None:
     operands = _fused_operands(block)
     assert operands is not None  # a block has the layout of the whole
-    t, _, c, triangle = operands
+    t, b, c, triangle = operands
     choice = choices[block.b.rows]
     config, ldt = choice.config, operands.ldt
     launches.choices.append(choice)
     kernel = FAMILIES[config.STEM].source(config, conj=t.conj, triangle=triangle, solved=True)
-    options = options_of(Region.of(triangle.uplo), unit=diag is Diag.UNIT)
-    arguments, grid = (t._replace(conj=False), c, launches.flags()), config.grid(c.rows, c.cols)
-    launches.emit(kernel, grid, arguments, lambda *_: (c.rows, c.cols, options, ldt, c.col_stride), (alpha,))
+    options |= options_of(Region.of(triangle.uplo), unit=diag is Diag.UNIT)
+    arguments, grid = (t._replace(conj=False), b, c, launches.flags()), config.grid(c.rows, c.cols)
+    integers = c.rows, c.cols, options, ldt, b.col_stride, c.col_stride
+    launches.emit(kernel, grid, arguments, lambda *_: integers, scalars)
