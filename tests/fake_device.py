@@ -335,3 +335,10 @@ def install(monkeypatch) -> tuple[Routines, Memory]:
     monkeypatch.setattr(backend, "SIMULATED", False)
     host_backend.why_no_device.cache_clear()
     return routines, memory
+
+
+def regular(*shape, seed=0, dtype="d", order="F"):
+    """A matrix, or a stack, of random numbers with a strong diagonal."""
+    rng = np.random.default_rng(seed)
+    a = rng.uniform(-1, 1, shape).astype(dtype) + 3 * np.eye(*shape[-2:], dtype=dtype)
+    return Array(np.array(a, order=order))

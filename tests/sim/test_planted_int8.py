@@ -8,6 +8,7 @@ from . import test_gemm_int8 as checks
 from . import test_zgemm_int8 as of_complex
 from .kernel_checks import Check, one_each
 from .planting import assert_caught, parameters
+from .test_sample_pairs import check_verdicts
 
 
 @one_each
@@ -35,7 +36,7 @@ def combined(m=20, moduli=13, **options) -> Check:
     )
 
 
-VERDICTS = Check("sample_pairs", lambda module: checks.check_verdicts(kernels=module))
+VERDICTS = Check("sample_pairs", lambda module: check_verdicts(kernels=module))
 SKIPPED = Check("row_scales", lambda module: checks.check_skipped(module))
 UNPACKED = Check("pack_residues", lambda module: checks.check_skipped(packing=module))
 PIVOTS = Check("pivot_scales", lambda module: checks.check_pivots(kernels=module))
