@@ -12,7 +12,6 @@ import pytest
 import pyblasgpu
 from pyblasgpu.dispatch import tensor
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.kernels.gemm.int8 import (
     combine_residues,
     guarded,
