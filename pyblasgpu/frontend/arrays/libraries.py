@@ -17,6 +17,7 @@ import numpy as np
 
 from ...types import Dtype
 from .layouts import Layout, element_strides
+from .streams import contexts
 
 __all__ = [
     "CUPY",
@@ -179,7 +180,9 @@ class Library:
         """Return `empty`, where `stream` may be the library's own current one, as None is; with the last two
         dimensions `swapped` on request.
         """
-        made = self.empty(shape, dtype, device, self.current_stream(device) if stream is None else stream)
+        # a library that switches devices leaves a context current on a thread that had none
+        with contexts().current_context(device):
+            made = self.empty(shape, dtype, device, self.current_stream(device) if stream is None else stream)
         return self.swap(made) if swapped else made
 
     def empties(self, shapes: Sequence[NewArray], device: int, stream: int) -> list[Any]:

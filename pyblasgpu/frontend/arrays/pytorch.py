@@ -13,6 +13,7 @@ import numpy as np
 from ...types import Dtype
 from .layouts import Layout, MisalignedError, check_alignment, strides_by_rows
 from .libraries import Library, NewArray, NoArrayError, count_write, module, reachable
+from .streams import contexts
 
 __all__ = ["TORCH", "tensor_maker", "torch_stream"]
 
@@ -152,7 +153,8 @@ def tensor_maker() -> Callable[..., Any]:
     def new(shape: tuple[int, ...], strides: tuple[int, ...], dtype: Any, device: int) -> Any:
         if current_device() == device:
             return new_here(shape, strides, dtype)
-        return torch.empty_strided(shape, strides, dtype=dtype, device=torch.device("cuda", device))
+        with contexts().current_context(device):  # as `Library.empty_here`
+            return torch.empty_strided(shape, strides, dtype=dtype, device=torch.device("cuda", device))
 
     return new
 
