@@ -24,7 +24,7 @@ class InvQuadLogdet(rows.InvQuadLogdet, Operator):
 
     @staticmethod
     def launches(k, y):
-        return listed("cholesky", uplo=Uplo.LOWER, clean=False)
+        return listed("cholesky", uplo=Uplo.LOWER)
 
     @staticmethod
     def finish(outputs, k, y):
@@ -47,7 +47,7 @@ class InvQuadLogdet(rows.InvQuadLogdet, Operator):
         factor, info = outputs[2], outputs[4]
         factor.copy_(k)
         if k.numel():
-            integers(pb.lapack.potrf(factor, 1, 0, 1)[1], info)
+            integers(pb.lapack.potrf(factor, 1, 1, 1)[1], info)
         else:
             info.zero_()
         _terms(outputs, y)

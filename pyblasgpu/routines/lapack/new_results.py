@@ -49,11 +49,9 @@ def _listed(
     return cached_launch_list(emit, (*inputs, *outputs), flags, len(inputs))
 
 
-def cholesky(
-    a: Operand, info: Operand, factor: Operand, *, uplo: Uplo, clean: bool = True
-) -> LaunchList | None:
-    """Return the list of the factor of A; beyond it zeros, or what happens to be there, if not `clean`."""
-    return _listed(_emit_cholesky, (a,), (info, factor), uplo, clean)
+def cholesky(a: Operand, info: Operand, factor: Operand, *, uplo: Uplo) -> LaunchList | None:
+    """Return the list of the factor of A, zeros beyond it."""
+    return _listed(_emit_cholesky, (a,), (info, factor), uplo, True)
 
 
 def _emit_cholesky(
