@@ -44,6 +44,9 @@ _ON_CPU = (None, "", "auto", "cpu")
 _INTEGERS, _REALS, _COMPLEX = (int, bool), (int, float, np.float64), (complex, np.complex128)
 _SWITCH, _PIVOT, _None = (0, 1), np.dtype(np.int32), type(None)
 _OP = (0, 1, 2)
+#: Factors, by the letter of the arrays' dtype, up to which one may be rounded to 0, which hides operands.
+#: OpenBLAS multiplies by it in small products on some processors.
+_HIDES = {"s": 2.0**-126, "c": 2.0**-126, "d": 0.0, "z": 0.0}
 #: ``accepts(result, arrays, unit)``: whether a result has the special values of this package; `unit` says
 #: whether the diagonal is taken to be 1.
 Accepts = Callable[[Any, list[_Array], Any], bool]
@@ -215,7 +218,7 @@ class Attempt:
         for place, allowed in plan.flags:
             if values[place] not in allowed:
                 return None
-        if (plan.factor is not None and values[plan.factor] == 0) or (
+        if (plan.factor is not None and abs(values[plan.factor]) <= _HIDES[letter]) or (
             plan.scale is not None and values[plan.scale] != 0
         ):
             return None
