@@ -76,7 +76,8 @@ def test_bounds(kind, letter):
             q, r, p = linalg.qr(a, mode=mode, pivoting=True)
             check_factors(np.take_along_axis(a, p[..., None, :], -1), q, r)
             sizes = np.abs(np.diagonal(r, axis1=-2, axis2=-1))
-            assert (sizes[..., 1:] <= sizes[..., :-1] * (1 + 1e-5)).all() or kind in (
+            noise = np.finfo(a.dtype).eps * sizes[..., :1]  # which has no order
+            assert (sizes[..., 1:] <= sizes[..., :-1] * (1 + 1e-5) + noise).all() or kind in (
                 "graded",
                 "nearly dependent",
             )

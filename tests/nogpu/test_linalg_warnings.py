@@ -17,6 +17,7 @@ from pyblasgpu import blas, lapack, linalg
 
 NAN, INF = float("nan"), float("inf")
 MODES = ("over", "under", "divide", "invalid")
+PRODUCTS = {"matmul", "dot", "tensordot", "multi_dot", "matrix_power"}  # of matrices, which BLAS multiplies
 
 
 @pytest.fixture(autouse=True)
@@ -40,6 +41,17 @@ def matrices(dtype: str, n: int = 4) -> dict[str, np.ndarray]:
     made |= {name: (plain * scale).astype(dtype) for name, scale in scales.items()}
     made["mixed"] = plain * np.array([limits.max / 64, limits.tiny * 8, 1, 1], dtype)
     return made | {"zero": np.zeros_like(plain)}
+
+
+def multiplies_padding(dtype: str) -> bool:
+    """Whether NumPy's BLAS multiplies more than the matrices on this processor, Inf by zeros among it."""
+    with np.errstate(all="ignore", invalid="raise"):
+        try:
+            product = np.matmul(*2 * [matrices(dtype)["inf"]])
+        except FloatingPointError:
+            return True
+    assert not np.isnan(product).any() or dtype in "FD"
+    return False
 
 
 def outcome(call: Any, modes: tuple[str, ...]) -> list[Any]:
@@ -120,6 +132,9 @@ def test_numpys_warnings(name, dtype):
             modes = ("over", "divide", "invalid")  # parts that underflow beside larger ones leave no trace
         if name == "slogdet" and kind in ("inf and zero", "both inf"):
             continue  # no factor is NaN
+        has_inf = kind.startswith("inf") or (name == "matrix_power" and kind in ("huge", "mixed"))
+        if has_inf and name.partition(" ")[0] in PRODUCTS and multiplies_padding(dtype):
+            continue  # NumPy warns of what is not in the product
         if name == "inverse power" and kind == "subnormal":
             continue  # NumPy inverts in double precision, and warns of the cast
         actual = outcome(lambda call=call, a=a: call(linalg, a), modes)
