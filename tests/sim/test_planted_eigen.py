@@ -43,7 +43,7 @@ ODD, EVEN, COMPLEX = eigh(n=7, threads=BLOCK), eigh(n=8, threads=BLOCK), eigh(le
 TEN = eigh(n=10, threads=BLOCK)
 PAIRS, ZEROS = svd(m=13, n=11), svd(kind="zero columns", m=8, n=6)
 SPREAD = reduced(letter="s", n=24, blocks=2)
-SIGNS = merged(kind="signs", n=12)
+SIGNS = merged(kind="signs", n=12, batch=3)
 HUGE, TINY = {"kind": "huge"}, {"kind": "tiny"}
 
 #: module, text, what is planted in its place, the check that sees it
