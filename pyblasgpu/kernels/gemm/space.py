@@ -70,7 +70,7 @@ _SLICED_TILE, _SLICED_THREADS, _SLICE = (
 
 
 def _slices(tile: int, threads: int, depth: int, stages: int) -> list[int]:
-    """Return the numbers of slices for a tile of so many elements and `threads` for each slice."""
+    """Return the numbers of slices for a tile of `tile` elements and `threads` for each slice."""
     fits = tile <= _SLICED_TILE and stages > 1
     return [
         slices

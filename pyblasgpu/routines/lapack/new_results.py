@@ -37,7 +37,7 @@ __all__ = [
     "solution",
 ]
 
-SIDE_BY_SIDE = 256  # order from which on a solution is made beside an inverse
+SIDE_BY_SIDE = 256  # order from which on a solution and an inverse are computed at a time
 
 
 def _listed(
@@ -51,18 +51,16 @@ def _listed(
 
 def cholesky(a: Operand, info: Operand, factor: Operand, *, uplo: Uplo) -> LaunchList | None:
     """Return the list of the factor of A, zeros beyond it."""
-    return _listed(_emit_cholesky, (a,), (info, factor), uplo, True)
+    return _listed(_emit_cholesky, (a,), (info, factor), uplo)
 
 
-def _emit_cholesky(
-    launches: LaunchList, a: Operand, info: Operand, factor: Operand, uplo: Uplo, clean: bool
-) -> None:
+def _emit_cholesky(launches: LaunchList, a: Operand, info: Operand, factor: Operand, uplo: Uplo) -> None:
     emit_from(
         launches,
         a,
         factor,
         lambda: emit_copy(launches, 1.0, a, factor, Region.of(uplo)),
-        lambda: potrf.emit(launches, info, factor, uplo, clean),
+        lambda: potrf.emit(launches, info, factor, uplo, clean=True),
     )
 
 

@@ -32,7 +32,7 @@ PARAMETERS = parameters(
     "int64: a_rs, a_ks, b_rs, b_ks",
 )
 BLOCKS = 64  # tiles that are sampled
-SCATTER = 37  # from block to block the columns of B are so many places further
+SCATTER = 37  # places from the columns of a block to those of the next one, modulo BLOCKS
 EDGE = 8  # rows and columns of a tile
 ROWS = 2 * EDGE
 DEPTH = 128  # k that are read at a time
