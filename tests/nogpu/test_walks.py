@@ -40,7 +40,7 @@ MORE = {
     "lapack.gesv(q, c)": 150,
     "lapack.sytrs(*lapack.sytrf(p)[:2], c)": 36,
     "lapack.sytri(*lapack.sytrf(p)[:2])": 36,
-    "linalg.ldl(q)": 151,
+    "linalg.ldl(q)": 63,
     "lapack.sysv(p, c, lower=1)": 60,
     "linalg.solve(g, c, overwrite_b=True)": 31,
     'linalg.inv(p, assume_a="pos")': 33,
