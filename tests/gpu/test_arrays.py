@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from math import prod
 from typing import Any
 
 import numpy as np
 import pytest
+from threads import at_once
 
 import pyblasgpu
 from pyblasgpu import blas, linalg
@@ -218,23 +218,15 @@ def test_threads(monkeypatch):
     expected = [getattr(pyblasgpu, name)(t, a, **{trans_of(name): trans}).get() for name, trans in pairs]
     monkeypatch.setattr(launch_list, "cache", {})
     monkeypatch.setattr(launch, "loaded_kernels", {})
-    barrier, actual = threading.Barrier(len(pairs)), [None] * len(pairs)
 
-    def work(number, name, trans):
+    def work(name, trans):
         stream = cupy.cuda.Stream(non_blocking=True)
-        barrier.wait()
         for _ in range(20):
             result = getattr(pyblasgpu, name)(t, a, stream=stream, **{trans_of(name): trans})
         stream.synchronize()
-        actual[number] = result.get()
+        return result.get()
 
-    threads = [threading.Thread(target=work, args=(i, *pair)) for i, pair in enumerate(pairs)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    for got, reference, pair in zip(actual, expected, pairs):
-        assert got is not None, f"{pair}: the thread failed"
+    for got, reference, pair in zip(at_once(work, pairs), expected, pairs):
         same(got, reference, pair)
 
 

@@ -7,6 +7,7 @@ import threading
 import numpy as np
 import pytest
 from engine_on_device import CALLS, every, factor_error, fresh, matrices, pinned_like
+from threads import at_once
 
 import pyblasgpu
 from pyblasgpu import lapack
@@ -197,18 +198,12 @@ def test_without_blocking():
 def test_threads():
     x = matrices("s", 1024, 1024, "F")
     expected = pyblasgpu.gemm(x.a, x.b, max_device_memory=LITTLE)
-    right = []
 
     def call():
         actual = pyblasgpu.gemm(x.a, x.b, max_device_memory=LITTLE)
-        right.append((actual == expected).all())
+        return (actual == expected).all()
 
-    threads = [threading.Thread(target=call) for _ in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert right == [True] * 16
+    assert all(at_once(call, [()] * 16))
 
 
 def test_too_little_memory_is_told_first():

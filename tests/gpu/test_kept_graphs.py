@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy as np
 import pytest
 from matrices import uniform
+from threads import at_once
 
 from pyblasgpu import lapack
 from pyblasgpu.gpu import kept_graphs
@@ -57,7 +57,7 @@ def test_a_graph_computes_what_launches_do(monkeypatch, routine, letter):
 def test_graphs_on_streams_of_threads(routine):
     """Each thread has a stream, a matrix and a graph of its own."""
     a = problem("d", 4)
-    (expected, *_), failed = result(routine, "d", cupy.empty_like(a), a), []
+    expected, *_ = result(routine, "d", cupy.empty_like(a), a)
     cupy.cuda.Device().synchronize()
 
     def run() -> None:
@@ -66,15 +66,9 @@ def test_graphs_on_streams_of_threads(routine):
             for _ in range(10):
                 found, *_ = result(routine, "d", work, a)
                 stream.synchronize()
-                if not bool((found == expected).all()):
-                    failed.append(routine)
+                assert bool((found == expected).all())
 
-    threads = [threading.Thread(target=run) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failed
+    at_once(run, [()] * 3)
 
 
 def test_a_call_that_has_a_graph_is_captured_by_others():

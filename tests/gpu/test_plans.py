@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from threads import at_once
 
 import pyblasgpu
 from pyblasgpu.errors import OverlapError
@@ -282,26 +283,14 @@ def test_threads_share_a_plan(strided):
     assert bool(plan.workspace) == strided
     cupy.cuda.Device().synchronize()
     together = CuPy.stream()
-    errors = []
 
     def work(views, expected, stream):
-        try:
-            for _ in range(200):
-                plan(*views, stream=stream)
-            stream.synchronize()
-            same(views[2].get(), expected, "a thread's")
-        except BaseException as error:
-            errors.append(error)
+        for _ in range(200):
+            plan(*views, stream=stream)
+        stream.synchronize()
+        same(views[2].get(), expected, "a thread's")
 
-    threads = [
-        threading.Thread(target=work, args=(*run, together if strided else CuPy.stream()))
-        for run in (*runs, runs[0])
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
+    at_once(work, [(*run, together if strided else CuPy.stream()) for run in (*runs, runs[0])])
 
 
 def test_a_thread_that_never_used_the_device():

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import random
 import re
-import threading
 import warnings
 from dataclasses import asdict
 from itertools import chain
 
 import pytest
+from threads import at_once
 
 from pyblasgpu import database
 from pyblasgpu.database import FAMILIES, Document, Entry, dumps, parse, read, read_packaged
@@ -281,11 +281,7 @@ def test_writers_at_once_lose_nothing(document):
     keys = [("gemm_simt", dtype, "nn", size) for dtype in "sdcz" for size in ("large", "small", "few_rows")]
     entry = document.entries[KEY]
 
-    threads = [threading.Thread(target=merge, args=(Document(H200.name, {key: entry}),)) for key in keys]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(merge, [(Document(H200.name, {key: entry}),) for key in keys])
     assert set(read(user_file(H200.name), H200.name).entries) == set(keys)
 
 

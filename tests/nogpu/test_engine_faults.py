@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from fake_cards_install import holds_nothing
+from threads import at_once
 from tiled_runs import KINDS, problem
 
 import pyblasgpu
@@ -304,19 +305,13 @@ def test_many_threads_on_two_cards(fake_cards, small_tiles):
     driver = fake_cards(seed=4)
     a, b = (array[:24, :24] for array in operands())
     expected = pyblasgpu.gemm(a, b, devices=[0, 1])
-    right = []
 
     def call(number):
         devices = ([0, 1], [1, 0], [0], [1])[number % 4]
         actual = pyblasgpu.gemm(a, b, devices=devices, max_device_memory=1 << 13)
-        right.append((actual == expected).all())
+        return (actual == expected).all()
 
-    threads = [threading.Thread(target=call, args=(number,)) for number in range(16)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert right == [True] * 16 and holds_nothing(driver)
+    assert all(at_once(call, [*zip(range(16))])) and holds_nothing(driver)
 
 
 PROGRAM = """

@@ -6,12 +6,12 @@ PYBLASGPU_THREAD_SECONDS=600 lets them run for ten minutes.
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections import Counter
 
 import numpy as np
 from fake_cards_install import holds_nothing
+from threads import at_once
 
 import pyblasgpu
 
@@ -40,7 +40,7 @@ def test_many_threads(fake_cards, small_tiles):
     plain = tuple(np.asfortranarray(rng.uniform(-1, 1, (ORDER, ORDER)) / ORDER) for _ in range(2))
     np.fill_diagonal(plain[0], 2)
     locked = tuple(driver.lock_pages(x.copy(order="F")) for x in plain)
-    made, wrong = Counter(), []
+    made: Counter = Counter()
 
     def call(routine, kind):
         options, is_locked = KINDS[kind]
@@ -53,17 +53,9 @@ def test_many_threads(fake_cards, small_tiles):
         while time.monotonic() < end:
             number += 7
             case = cases[number % len(cases)]
-            try:
-                if not np.array_equal(call(*case), expected[case]):
-                    wrong.append((case, "other bits"))
-            except Exception as error:
-                wrong.append((case, error))
+            assert np.array_equal(call(*case), expected[case]), case
             made[case] += 1
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(run, [*zip(range(THREADS))])
     print(f"{made.total()} calls of {len(made)} kinds")
-    assert not wrong and made.total() >= THREADS and holds_nothing(driver)
+    assert made.total() >= THREADS and holds_nothing(driver)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from fake_device import Array
 from fake_plans import FakeWorkspace, Graph
+from threads import at_once
 
 from pyblasgpu import plan_gemm, plan_trmm, plan_trsm
 from pyblasgpu.dispatch import choose
@@ -108,11 +109,7 @@ def test_threads_take_turns_with_the_workspace(kernels):
         inside.remove(stream)
 
     plan.enqueue = slow
-    threads = [threading.Thread(target=plan, args=arrays, kwargs={"stream": number}) for number in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    at_once(lambda stream: plan(*arrays, stream=stream), [*zip(range(4))])
     assert most == [1, 1, 1, 1]
 
 

@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 
 import fake_worker
 import pytest
+from threads import at_once
 from tuner_stage import H200, Inline, Stage, flip_one, on, planned, rate, read_back, tune
 
 from pyblasgpu.database import read, sizes_of
@@ -135,15 +135,9 @@ def test_tuners_at_once_lose_nothing(home):
     """Records and winners of several runs on one device, as of several processes: the locks are of files."""
 
     def one(dtype):
-        made, document = tune(fake_worker.device, dtypes=(dtype,), layouts=("nn",))
-        done.append((made, document))
+        return tune(fake_worker.device, dtypes=(dtype,), layouts=("nn",))
 
-    done = []
-    threads = [threading.Thread(target=one, args=(dtype,)) for dtype in "scz"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    done = at_once(one, [*zip("scz")])
     recorded = sweep_file.read_sweep(sweep_file.sweep_file(H200.name))
     assert len(recorded) == sum(len(made.log.records) for made, _ in done)
     kept = read(tuned_files.user_file(H200.name))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gc
-import threading
 import time
 from contextlib import nullcontext
 
 import numpy as np
 import pytest
 from simulated import THREADS, device, host, once, run
+from threads import at_once
 
 from pyblasgpu.gpu.simulator import intrinsics as sim
 
@@ -67,20 +67,14 @@ def test_launches_of_several_host_threads_do_not_meet():
         cuda.syncthreads()
         out[t] = shared[THREADS - 1 - t]
 
-    def body(scale, results):
+    def body(scale):
         address, pointer = device(np.zeros(THREADS))
         for _ in range(20):
             run(kernel, pointer, real(scale), shared=4 * THREADS)
-        results[scale] = host(address, THREADS)
+        return host(address, THREADS)
 
-    results = {}
-    workers = [threading.Thread(target=body, args=(scale, results)) for scale in (1, 2, 3)]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    for scale in (1, 2, 3):
-        assert np.array_equal(results[scale], scale * np.arange(THREADS)[::-1])
+    for scale, result in enumerate(at_once(body, [(1,), (2,), (3,)]), 1):
+        assert np.array_equal(result, scale * np.arange(THREADS)[::-1])
 
 
 # --- barriers --------------------------------------------------------------------------------------------
