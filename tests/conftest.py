@@ -9,6 +9,7 @@ from pathlib import Path
 
 import blas_threads  # noqa: F401 - first of all
 import pytest
+from device_runs import PrintedFailures
 from hypothesis import HealthCheck, settings
 
 from pyblasgpu.dispatch import tuned_files
@@ -27,6 +28,12 @@ settings.register_profile(
     "repository", deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("repository")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    if terminal := config.pluginmanager.get_plugin("terminalreporter"):  # a worker has none
+        config.pluginmanager.register(PrintedFailures(terminal))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -1,10 +1,16 @@
-"""Kernels on a device: ``pytest tests/gpu``. The first run compiles a few hundred of them, in parallel."""
+"""Kernels on a device: ``pytest tests/gpu``. The first run compiles a few hundred of them, in parallel.
+
+Workers of ``pytest -n 4 tests/gpu`` spread over the cards of the machine.
+"""
 
 from __future__ import annotations
 
 import os
 
 import pytest
+from device_runs import spread_workers
+
+spread_workers(os.environ)
 
 
 @pytest.fixture(scope="session")

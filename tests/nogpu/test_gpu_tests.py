@@ -1,4 +1,7 @@
-"""The tests that need a device, read where there is none: all names of the package that they use exist."""
+"""The tests that need a device, read where there is none: all names of the package that they use exist.
+
+How they are run: workers on several cards, and failures as they happen.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,10 @@ import ast
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
+from device_runs import VISIBLE, WORKER, PrintedFailures, spread_workers
 
 import pyblasgpu
 from pyblasgpu import override
@@ -94,3 +98,32 @@ def test_no_test_module_imports_another(path):
         for name in ((node.module or "").split(".")[-1], *(alias.name for alias in node.names))
     ]
     assert not [name for name in modules if name.startswith("test_")]
+
+
+@pytest.mark.parametrize(
+    "given, count, expected",
+    [
+        ({}, 4, None),
+        ({WORKER: "gw0"}, 4, None),
+        ({WORKER: "gw1"}, 4, "1,2,3,0"),
+        ({WORKER: "gw7"}, 4, "3,0,1,2"),
+        ({WORKER: "gw3", VISIBLE: "5,2"}, 4, "2,5"),
+        ({WORKER: "gw1", VISIBLE: "GPU-abc"}, 4, "GPU-abc"),
+        ({WORKER: "gw1", VISIBLE: ""}, 4, ""),
+        ({WORKER: "gw1"}, 1, None),
+        ({WORKER: "gw1"}, 0, None),
+    ],
+)
+def test_each_worker_begins_with_a_card_of_its_own(given, count, expected):
+    environ = dict(given)
+    spread_workers(environ, count)
+    assert environ.get(VISIBLE) == expected
+
+
+def test_failures_are_printed_when_they_happen():
+    lines = []
+    terminal = SimpleNamespace(write_line=lambda text, **_: lines.append(text))
+    for failed in (False, True):
+        report = SimpleNamespace(failed=failed, nodeid="tests/gpu/a.py::b", longreprtext="assert 1 == 2")
+        PrintedFailures(terminal).pytest_runtest_logreport(report)
+    assert lines == ["\nFAILED tests/gpu/a.py::b\nassert 1 == 2"]
