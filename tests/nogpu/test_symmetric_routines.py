@@ -56,7 +56,9 @@ def test_blocks_cover_a_triangle_once(n, stop, batch):
 
 def test_portions_cover_a_batch(monkeypatch):
     monkeypatch.setattr(copies, "MOST_COPIED", 1000)
-    assert list(batch_portions(7, 300)) == [(0, 3), (3, 3), (6, 1)]
+    assert list(batch_portions(7, 300)) == [(0, 2), (2, 2), (4, 3)]
+    assert list(batch_portions(142, 7)) == [(0, 142)]
+    assert list(batch_portions(143, 7)) == [(0, 71), (71, 72)]
     assert list(batch_portions(2, 5000)) == [(0, 1), (1, 1)]
 
 

@@ -107,10 +107,11 @@ def _mirrored(a: Operand, hermitian: bool) -> Operand:
 
 
 def batch_portions(batch: int, nbytes: int) -> Iterator[tuple[int, int]]:
-    """(first, how many) of a batch: as many at a time as make `MOST_COPIED` bytes, of `nbytes` each."""
-    most = max(copies.MOST_COPIED // nbytes, 1)
-    for first in range(0, batch, most):
-        yield first, min(most, batch - first)
+    """(first, how many) of a batch, in equal portions of at most `MOST_COPIED` bytes, of `nbytes` a matrix."""
+    portions = -(-batch // max(copies.MOST_COPIED // nbytes, 1))
+    for i in range(portions):
+        first = batch * i // portions
+        yield first, batch * (i + 1) // portions - first
 
 
 def _stop(launches: LaunchList, b: Operand, c: Operand) -> int:
