@@ -12,9 +12,9 @@ from .typing import (Array, ArrayLike, ArrayT, AssumeA, Casting, DiagFlag, Metho
     UploFlag)
 
 __all__ = ["cho_factor", "cho_solve", "cholesky", "cond", "cross", "det", "diagonal", "dot", "eigh",
-    "eigvalsh", "einsum", "expm", "funm", "inner", "inv", "ldl", "logm", "lstsq", "lu", "lu_factor",
-    "lu_solve", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose", "matvec",
-    "multi_dot", "norm", "null_space", "orth", "outer", "pinv", "pinvh", "polar", "qr", "qr_delete",
+    "eigvalsh", "einsum", "expm", "funm", "inertia", "inner", "inv", "ldl", "logm", "lstsq", "lu",
+    "lu_factor", "lu_solve", "matmul", "matrix_norm", "matrix_power", "matrix_rank", "matrix_transpose",
+    "matvec", "multi_dot", "norm", "null_space", "orth", "outer", "pinv", "pinvh", "polar", "qr", "qr_delete",
     "qr_insert", "qr_multiply", "qr_update", "slogdet", "solve", "solve_triangular", "sqrtm", "svd",
     "svdvals", "tensordot", "trace", "vdot", "vecdot", "vecmat", "vector_norm"]
 
@@ -97,6 +97,10 @@ def expm(A: ArrayLike) -> NDArray[Any]: ...
 def funm(
     A: Array | ArrayLike, func: Callable[..., Any], disp: Switch = True, *, hermitian: Switch = False,
 ) -> Any: ...
+def inertia(
+    A: Array | ArrayLike, lower: UploFlag | Switch = True, overwrite_a: Switch = False,
+    check_finite: Switch | None = None,
+) -> tuple[Any, Any, Any]: ...
 def inner(a: Array | ArrayLike | complex, b: Array | ArrayLike | complex, /) -> Any: ...
 @overload
 def inv(

@@ -163,12 +163,29 @@ def test_matrices_of_ldl(put, letter, hermitian, lower):
             assert found.dtype == results[0].dtype
 
 
+@pytest.mark.parametrize("letter, hermitian", [("d", False), ("z", True)])
+@pytest.mark.parametrize("lower", [True, False])
+def test_inertia(put, letter, hermitian, lower):
+    """The signs of the eigenvalues, of pivots of both orders; zeros where D has them."""
+    a = np.stack([*symmetric(letter, 6, 9, hermitian=hermitian), np.zeros((9, 9)), np.diag(range(-2, 7))])
+    read = (np.tril if lower else np.triu)(a)
+    found = np.stack(fetched(*linalg.inertia(put(read), lower)))
+    values = np.linalg.eigvalsh(a)
+    signs = [values > 1e-12, values < -1e-12, abs(values) < 1e-12]
+    np.testing.assert_array_equal(found, [sign.sum(-1) for sign in signs])
+    assert [int(each) for each in fetched(*linalg.inertia(put(read[-1]), lower))] == [6, 2, 1]
+
+
 def test_ldl_of_special_arguments(put):
     for shape in ((0, 0), (2, 0, 0)):
         lu, d, perm = linalg.ldl(put(np.ones(shape)))
         assert tuple(lu.shape) == tuple(d.shape) == shape and tuple(perm.shape) == shape[:-1]
+        counts = fetched(*linalg.inertia(put(np.ones(shape))))
+        assert all(each.shape == shape[:-2] and not each.any() for each in counts)
     with pytest.raises(ValueError, match=r"ldl: Expected square matrix, got .* of shape \(2, 3\)"):
         linalg.ldl(put(np.ones((2, 3))))
+    with pytest.raises(ValueError, match=r"inertia: Expected square matrix"):
+        linalg.inertia(put(np.ones((2, 3))))
     with pytest.raises(ValueError, match="infs or NaNs"):
         linalg.ldl(put(np.full((2, 2), np.nan)), check_finite=True)
     with pytest.raises(ValueError, match="ldl: lower=2"):

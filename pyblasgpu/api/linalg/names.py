@@ -21,7 +21,7 @@ from .eigen import eigh, eigvalsh
 from .einsum import einsum
 from .elements import cross, diagonal, matrix_transpose, trace
 from .inverse import inv
-from .ldl import ldl
+from .ldl import inertia, ldl
 from .least_squares import lstsq
 from .lu import lu, lu_factor, lu_solve
 from .matrix_functions import expm, funm, logm, sqrtm
@@ -48,6 +48,7 @@ __all__ = [
     "einsum",
     "expm",
     "funm",
+    "inertia",
     "inner",
     "inv",
     "ldl",

@@ -107,7 +107,7 @@ def _mirrored(a: Operand, hermitian: bool) -> Operand:
 
 
 def batch_portions(batch: int, nbytes: int) -> Iterator[tuple[int, int]]:
-    """(first, how many) of a batch, in equal portions of at most `MOST_COPIED` bytes, of `nbytes` a matrix."""
+    """(first, how many) of a batch, in equal portions of at most `MOST_COPIED` bytes, `nbytes` a matrix."""
     portions = -(-batch // max(copies.MOST_COPIED // nbytes, 1))
     for i in range(portions):
         first = batch * i // portions
