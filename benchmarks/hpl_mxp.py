@@ -1,16 +1,19 @@
 """HPL-MxP's measure: a system of float64 by refined LU factors of lower precision, and by float64's factors.
 
-    python -m benchmarks.hpl_mxp --out DIR [--sizes 16384 32768] [--data dominant normal] [--seconds 55]
+    python -m benchmarks.hpl_mxp --out DIR [--sizes 16384 32768] [--data dominant normal] [--cards 1 2]
+                                 [--seconds 55]
 
 Rates count (2/3 n³ + 3/2 n²) operations, as the measure does. Seconds are those of `linalg.solve` with
 ``method="tensor"``, refined at any order, and of its factors alone, in float32 by FP16 pairs. `residual` is
 max |b - A x| / (n ε (‖A‖∞ max |x| + max |b|)), ε = 2⁻⁵³; the measure allows 16. A dominant matrix needs no
-interchanges, as that of the measure; a normal one does.
+interchanges, as that of the measure; a normal one does. The first of several cards has the matrix.
 """
 
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
+from itertools import product
 from typing import Any
 
 import cupy
@@ -18,7 +21,7 @@ import numpy as np
 
 from benchmarks.arrays import cold_seconds
 from benchmarks.study import Namespace, Option, Row, Rows, Study, attempt, main
-from pyblasgpu import lapack, linalg
+from pyblasgpu import lapack, linalg, use_devices
 from pyblasgpu.dispatch.overrides import set_math_mode
 from pyblasgpu.testing.policies import deciding_by
 
@@ -77,9 +80,14 @@ def factor_seconds(a: cupy.ndarray, repeats: int) -> float:
         return cold_seconds(run, restore, repeats, busy=1)
 
 
-def measured(n: int, data: str) -> Row:
+def measured(n: int, data: str, cards: int) -> Row:
     """Seconds, rates and the residual of one system."""
     a, b = system(n, data)
+    with use_devices(range(cards)) if cards > 1 else nullcontext():
+        return _measured(n, a, b)
+
+
+def _measured(n: int, a: cupy.ndarray, b: cupy.ndarray) -> Row:
     steps, log = _Steps(), logging.getLogger("pyblasgpu")
     repeats, kept = (1 if n > 30000 else 3), {}
 
@@ -110,18 +118,17 @@ def measured(n: int, data: str) -> Row:
 
 
 def rows(options: Namespace) -> Rows:
-    """A row for each system."""
-    for n in options.sizes:
-        for data in options.data:
-            yield attempt({"n": n, "data": data}, measured, n, data)
-            cupy.get_default_memory_pool().free_all_blocks()
+    """A row for each system and number of cards."""
+    for n, data, cards in product(options.sizes, options.data, options.cards):
+        yield attempt({"n": n, "data": data, "cards": cards}, measured, n, data, cards)
+        cupy.get_default_memory_pool().free_all_blocks()
 
 
 STUDY = Study(
     "hpl_mxp",
     __doc__,
     rows,
-    {"sizes": (16384, 32768), "data": Option(DATA, DATA)},
+    {"sizes": (16384, 32768), "data": Option(DATA, DATA), "cards": (1,)},
     key="systems",
     seconds=55,
 )

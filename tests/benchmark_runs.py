@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any
 
 LU = {
@@ -35,6 +36,7 @@ SPECTRA = {
     "ORDERS": dict.fromkeys(("eigh", "eigvalsh", "svd"), (16,)),
     "BUSY_BYTES": 64,
 }
+ONE_CARD = {"use_devices": nullcontext}
 LEVEL1 = {"DELAY": 1024, "MOST_SETS": 1, "ROUNDS": 2}
 #: Script, its options, constants that make it short, and the lists of its file.
 RUNS: tuple[tuple[str, str, dict[str, Any], str], ...] = (
@@ -42,7 +44,7 @@ RUNS: tuple[tuple[str, str, dict[str, Any], str], ...] = (
     ("gemm_int8", "--seconds 500", INT8, "dgemm zgemm zgemm_parts shapes parts int8_errors configs mode"),
     ("tensor_level3", "--sizes 24", {}, "cases"),
     ("tensor_level3", "--sizes 24 --routines ctrmm ctrsm cgetrf csyrk csymm --columns 4", {}, "cases"),
-    ("hpl_mxp", "--sizes 24", {}, "systems"),
+    ("hpl_mxp", "--sizes 24 --cards 1 2", ONE_CARD, "systems"),
     ("lu", "--kinds squares,solves,batches,configs --letters sz", LU, "squares solves batches configs"),
     ("level1", "--sizes 64", LEVEL1, "results"),
     ("l1_size", "--sizes 4 8", {}, "results"),

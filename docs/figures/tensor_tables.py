@@ -1,4 +1,6 @@
-"""The benchmarks page's table of routines on tensor cores, from results of `benchmarks.tensor_level3`."""
+"""The benchmarks page's tables of routines on tensor cores, from results of `benchmarks.tensor_level3`, and
+of HPL-MxP's measure, from those of `benchmarks.hpl_mxp`.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +29,44 @@ HEADER = """\
 | routine | n | columns | vendor | FMAs | tensor cores | over the vendor | error | measured at |
 |---|---|---|---|---|---|---|---|---|"""
 
+SYSTEMS = """
+HPL-MxP's measure: `linalg.solve` of float64 with `method="tensor"`, one right-hand side.
+TFLOP/s count 2/3 n³ + 3/2 n² operations. The residual is max |b − A x| / (n ε (‖A‖∞ max |x| + max |b|)),
+of which the measure allows 16. Times are ms: of the solution, of its factors, and by float64's factors.
+
+| n | matrix | cards | solution | TFLOP/s | factors | by float64 | times faster | residual | measured at |
+|---|---|---|---|---|---|---|---|---|---|
+"""
+
 
 def tensor_tables(results: Path, device: str) -> Iterator[str]:
-    """The lines of the page for a device: a table, or nothing."""
+    """The lines of the page for a device: tables, or nothing."""
+    yield from _routines(results, device)
+    yield from _systems(results, device)
+
+
+def _systems(results: Path, device: str) -> Iterator[str]:
+    """The newest measurement of each system."""
+    newest: dict[tuple[Any, ...], str] = {}
+    for run in sorted(runs_of(results, device), key=lambda run: run["date"]):
+        for case in run.get("systems", []):
+            if "tflops" in case:
+                key = case["n"], case["data"], case.get("cards", 1)
+                newest[key] = _system_row(key, case, short_commit(run["commit"]))
+    if newest:
+        yield from SYSTEMS.rstrip("\n").split("\n")
+        yield from (newest[key] for key in sorted(newest))
+
+
+def _system_row(key: tuple[Any, ...], case: dict[str, Any], commit: str) -> str:
+    double = [f"{1e3 * case['double']:.1f}", f"{case['ratio']:.2f}"] if "double" in case else ["", ""]
+    times = f"{1e3 * case['seconds']:.1f}", f"{case['tflops']:.1f}", f"{1e3 * case['factors']:.1f}"
+    residual = f"{case['residual']:.2g}"
+    return f"| {' | '.join([*map(str, key), *times, *double, residual, commit])} |"
+
+
+def _routines(results: Path, device: str) -> Iterator[str]:
+    """The table of single routines."""
     measured = newest_level3(results, device)
     if measured:
         solves = SOLVE.rstrip("\n") if TITLES.keys() & {case["routine"] for case, _ in measured} else ""

@@ -13,12 +13,14 @@ import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import pyblasgpu
 from pyblasgpu import linalg
 from pyblasgpu.api.lapack import names as lapack
 from pyblasgpu.api.linalg import refine
 from pyblasgpu.dispatch import tuned_files
 from pyblasgpu.dispatch.algorithms import refinement_pays
 from pyblasgpu.dispatch.overrides import method_of
+from pyblasgpu.frontend.engine_options import ambient_options
 
 EPS = 2.0**-53
 
@@ -223,6 +225,24 @@ def test_definite_factors_that_keep_residues_are_not_refined(structure, shape, d
     monkeypatch.setattr(module, "keeps_residues", lambda letter, order, device: (letter, order) >= ("d", 250))
     arrays, matrix = SimpleNamespace(device=device), SimpleNamespace(shape=shape)
     assert module._refinement_pays(arrays, matrix, SimpleNamespace(shape=(*shape[:-1], 1)), structure) == pays
+
+
+@pytest.mark.parametrize(("structure", "routine"), [("gen", "getrf"), ("pos", "potrf")])
+def test_several_devices_factor_alone(structure, routine, monkeypatch):
+    """What `use_devices` sets holds for the factors, and not for steps of few columns."""
+    seen: dict[str, list[bool]] = {}
+    for module, name in ((refine, "gemm"), (refine, "symv"), (lapack, routine)):
+        run = getattr(module, name)
+
+        def probe(*args, run=run, name=name, **options):
+            seen.setdefault(name, []).append(ambient_options() is not None)
+            return run(*args, **options)
+
+        monkeypatch.setattr(module, name, probe)
+    with pyblasgpu.use_devices(max_device_memory=1 << 30):
+        linalg.solve(definite(9), np.ones(9), assume_a=structure, method="tensor")
+    factors, steps = seen.pop(routine), [each for of_one in seen.values() for each in of_one]
+    assert factors == [True] and len(steps) > 1 and not any(steps[structure == "pos" :])
 
 
 def test_corrections_end(monkeypatch, messages):

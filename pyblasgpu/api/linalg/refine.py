@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...dispatch.overrides import set_math_mode
+from ...frontend.engine_options import use_devices
 from ...types import TENSOR, Trans
 from ..keyword.level2 import symv
 from ..keyword.level3 import gemm
@@ -78,14 +79,16 @@ def refined_general(arrays: Arrays, matrix: Any, right: Any, swapped: bool) -> A
     xp, trans = arrays.xp, Trans.TRANS if swapped else Trans.NO
     with np.errstate(all="ignore"), set_math_mode(TENSOR):
         single = xp.astype(matrix, xp.float32)
-        bounds = _bounds(arrays, gemm(xp.abs(single), _ones(xp, right), trans_a=trans))
+        with use_devices():
+            bounds = _bounds(arrays, gemm(xp.abs(single), _ones(xp, right), trans_a=trans))
         factors, pivots, _ = lapack.getrf(single, True)
 
         def solve(factors: Any, r: Any, overwrite: bool) -> Any:
             return lapack.getrs(factors, pivots, r, trans, overwrite)[0]
 
         multiply = partial(gemm, matrix, trans_a=trans)
-        return _refined(_Factored(arrays, bounds, factors, solve, multiply), right)
+        with use_devices():  # steps of one column are no work for several
+            return _refined(_Factored(arrays, bounds, factors, solve, multiply), right)
 
 
 def refined_definite(arrays: Arrays, matrix: Any, right: Any, low: bool) -> Any:
@@ -110,7 +113,8 @@ def refined_definite(arrays: Arrays, matrix: Any, right: Any, low: bool) -> Any:
                 options["out"] = options["out"][..., 0]
             return symv(matrix, x[..., 0], lower=low, **options)[..., None]
 
-        return _refined(_Factored(arrays, bounds, factor, solve, multiply), right)
+        with use_devices():
+            return _refined(_Factored(arrays, bounds, factor, solve, multiply), right)
 
 
 def _residual(system: _Factored, right: Any, x: Any) -> Any:
