@@ -7,7 +7,7 @@ alternatives run uncut and cut. The kernels are compiled first, many at a time; 
 nothing else, and needs no GPU.
 
 Times are those of calls (docs/measuring.md), or with ``--device-share`` the device's part of them. The chosen
-one and the fastest alternatives are timed again, in turn, and these second readings are compared: the least
+one and the fastest alternatives are timed again, in turn, and these second readings are compared. The least
 of many first ones is partly luck. Their results are checked; the exit code is 1 if one is outside its bound.
 """
 

@@ -1,8 +1,8 @@
 """Where products are slow beside cuBLAS's of the same size: ours / cuBLAS over n, and a plot of it.
 
 ``python -m benchmarks.cliffs [--dtype s,d] [--every 4] [--budget 170] [--out FILE]`` times square products of
-every n from 1 to 600 and then in steps of 97 up to 8192: all transpositions of matrices as they come, and one
-of them in turn of matrices with an odd leading stride, and of such that begin one element behind an aligned
+every n from 1 to 600 and then in steps of 97 up to 8192: all transpositions of matrices as they come. One of
+them in turn is of matrices with an odd leading stride, and of such that begin one element behind an aligned
 address. The kernels are compiled first, many at a time; ``--compile-only h200`` does nothing else, and needs
 no GPU.
 

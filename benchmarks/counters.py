@@ -1,11 +1,11 @@
 """What the device counts of one call: bytes of DRAM and L2, issue slots, conflicts in shared memory.
 
 ``python -m benchmarks.counters [--routine gemm,trmm,trsm] [--dtype d] [--variants NN,LLNN] [--sizes 1024,...]
-[--metrics NAME,...] [--of ours,raster=4,cuBLAS,out-of-place] [--out FILE]`` runs itself once under Nsight
-Compute (``ncu``), which must be on the path. 'raster=4' is our product with C rasterized by columns of four
-rows of tiles. Each call of ours and of cuBLAS's is profiled once, after one that is
-not: the counters of its kernels are added up, shares weighted by their time. Caches are left as the kernel
-before left them and clocks as they are, so that what one kernel of a recursion finds in L2 from the one
+[--metrics NAME,...] [--of ours,raster=4,cuBLAS,out-of-place] [--out FILE]``
+runs itself once under Nsight Compute (``ncu``), which must be on the path. 'raster=4' is our product with C
+rasterized by columns of four rows of tiles. Each call of ours and of cuBLAS's is profiled once, after one
+that is not. The counters of its kernels are added up, shares weighted by their time. Caches are left as the
+kernel before left them and clocks as they are. So what one kernel of a recursion finds in L2 from the one
 before counts as it does in a call. The profiler repeats a kernel for what it cannot count at once; the bytes
 of a call are exact where ``--metrics`` names them alone.
 """

@@ -3,12 +3,12 @@
     python -m benchmarks.engine_model [--routines gemm trsm syrk potrf] [--sizes 8192 16384] [--cards 1 2 4]
                                       [--letter d] [--tiles 4096,1024,4096] [--on-card]
 
-Host matrices are column-major, triangles lower, from the left. Every stream does its work in order: copies
-up and down a card's link, copies from other cards, kernels. The host enqueues a task in `--host` microseconds
+Host matrices are column-major, triangles lower, from the left. Every stream does its work in order: copies up
+and down a card's link, copies from other cards, kernels. The host enqueues a task in `--host` microseconds
 and requests tiles ahead, as the engine does. Rates of leaves are those of `benchmarks.reach`. Links have one
 rate whatever goes the other way, and a lower one for short lines that are far apart, see
-`benchmarks.host_lines`. `compute` is the work of the busiest card, `links` that of the busiest link,
-`bound` what one card takes at least in any order of the tasks.
+`benchmarks.host_lines`. `compute` is the work of the busiest card, `links` that of the busiest link. `bound`
+is what one card takes at least in any order of the tasks.
 """
 
 from __future__ import annotations

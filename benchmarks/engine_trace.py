@@ -4,9 +4,9 @@
                                       [--devices 0] [--pageable]
 
 A row for each case, with the seconds of calls that nothing watches and the trace of one that is watched.
-`gaps` of a stream are milliseconds in which it did nothing between its first start and its last end, because
-the host had not enqueued the next thing (`host`), or because that waited for another stream (`waits`).
-`events` are [device, stream, what, bytes, enqueued, start, end], in milliseconds from the call's beginning.
+`gaps` of a stream are milliseconds in which it did nothing between its first start and its last end. Either
+the host had not enqueued the next thing (`host`), or that waited for another stream (`waits`). `events` are
+[device, stream, what, bytes, enqueued, start, end], in milliseconds from the call's beginning.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 Wall-clock medians; every call waits for its result in host memory. `aim` is the larger of the transfer at the
 measured rate of page-locked memory and of what cuBLAS takes on the device. `calls` are seconds of calls on
-ordinary memory with new results, one after the other from the first on, and `of_aim_least` and `of_aim_mean`
+ordinary memory with new results, one after the other from the first on. `of_aim_least` and `of_aim_mean` are
 what share of these the aim is.
 """
 

@@ -1,7 +1,7 @@
 """Level 1 on contiguous vectors: ours, cuBLAS's, and a copy by the driver.
 
-``python -m benchmarks.level1 [--dtypes sdcz] [--sizes N ...] [--out DIR]``. Each time is the device's: calls
-are queued behind memsets that take longer than the host, on slices that together are larger than the L2 cache
+``python -m benchmarks.level1 [--dtypes sdcz] [--sizes N ...] [--out DIR]``. Each time is the device's, as
+calls are queued behind memsets that take longer than the host. Slices together are larger than the L2 cache
 where there are enough of them. Printed are microseconds, the median of several rounds.
 """
 

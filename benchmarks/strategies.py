@@ -1,8 +1,8 @@
 """Compare the score and the strategies on recorded sweeps: ``python -m benchmarks.strategies [--sweeps ...]``
 
-No device is needed. The first table says how well the score ranks what was measured, the second what each
-strategy would have found, and at what part of the timings, the third the same of each large search, the last
-what a run loses that ends before all candidates were tried. Searches of fewer than ten candidates are left
+No device is needed. The first table says how well the score ranks what was measured. The second has what each
+strategy would have found, and at what part of the timings, the third the same of each large search. The last
+is what a run loses that ends before all candidates were tried. Searches of fewer than ten candidates are left
 out.
 """
 

@@ -1,7 +1,8 @@
 """Routines made of SGEMM, with products on tensor cores, by FMAs, and by cuBLAS and cuSOLVER: times, errors.
 
-`gesv` and `posv` are `linalg.solve` of float64 and one right-hand side: refined, by float64's factors, and by
-cuSOLVER, with the copies that leave A as it is. Their error is the residual in units of what dsgesv allows.
+`gesv` and `posv` are `linalg.solve` of float64 and one right-hand side. It is refined, by float64's factors,
+and by cuSOLVER, with the copies that leave A as it is. Their error is the residual in units of what dsgesv
+allows.
 
     python -m benchmarks.tensor_level3 --out DIR [--seconds 55] [--routines trmm ...] [--sizes 4096 ...]
 

@@ -46,7 +46,7 @@ LOCK_SUFFIX = ".lock"
 
 
 def compile_job(stem: str, config: Any, flags: tuple, cc: tuple[int, int]) -> Compiled | str:
-    """The machine code of a kernel, or the compiler's complaint: in a process of its own, where a
+    """The machine code of a kernel, or the compiler's complaint. It is made in a process of its own, where a
     `KernelSource`, which holds a function, does not go.
     """
     try:

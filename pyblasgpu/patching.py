@@ -109,8 +109,9 @@ def patch_report() -> str:
     Returns
     -------
     str
-        A line for each function that was called: the library, the calls that this package served, those that
-        stayed with the library, and why. Then the origins of the sizes from which on calls are served.
+        A line for each function that was called. It has the library, the calls that this package served,
+        those that stayed with the library, and why. Then the origins of the sizes from which on calls are
+        served.
 
     See Also
     --------

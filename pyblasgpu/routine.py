@@ -37,8 +37,8 @@ class Matrix(NamedTuple):
     name : str
         Its argument.
     rows, cols : str
-        Its extents after op(): m, n or k, 'order' for m from the left and n from the right, 'least' for the
-        smaller one of m and n, or '1'.
+        Its extents after op(): m, n or k, or '1'. 'order' is m from the left and n from the right, 'least'
+        the smaller one of m and n.
     op : str
         The flag that transposes it.
     is_half : bool
@@ -113,7 +113,7 @@ class Routine:
         ``module:function`` that returns the error of a result over its bound.
     reads_source : bool
         Whether its launch list takes the matrix that the output starts from, before the output, where that is
-        another one: else the output is first a copy of it.
+        another one. Else the output is first a copy of it.
     parts : tuple of (str, str, str)
         Stems, and extents in place of m and n, of the routines that it consists of.
     """

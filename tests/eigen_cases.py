@@ -62,7 +62,7 @@ def hermitian(kind: str, letter: str, *shape: int, seed: int = 0) -> np.ndarray:
 
 def check_eigen(a: np.ndarray, w: np.ndarray, v: np.ndarray | None = None) -> None:
     """Check that `w` are the eigenvalues of Hermitian matrices `a` in ascending order, as NumPy has them in
-    double precision, and that columns of `v` are orthonormal eigenvectors.
+    double precision. Columns of `v` have to be orthonormal eigenvectors.
     """
     n, unit = a.shape[-1], np.finfo(a.dtype).eps / 2
     bound = FACTOR * max(n, 2) * unit
@@ -101,7 +101,7 @@ def check_singular(
     a: np.ndarray, sigma: np.ndarray, u: np.ndarray | None = None, vh: np.ndarray | None = None
 ) -> None:
     """Check that `sigma` are the singular values of matrices in descending order, as NumPy has them in double
-    precision, that columns of `u` and rows of `vh` are orthonormal, and that their product is `a`.
+    precision. Columns of `u` and rows of `vh` have to be orthonormal, and their product `a`.
     """
     m, n = a.shape[-2:]
     bound = FACTOR * max(m, n, 2) * np.finfo(a.dtype).eps / 2

@@ -24,8 +24,8 @@ def symmetric(letter: str, *shape: int, hermitian: bool = False, seed: int = 0) 
 
 
 def special(letter: str) -> np.ndarray:
-    """A stack: regular, zero, of rank one, with a column of zeros, with a diagonal of zeros, with blocks of
-    order two whose elements are far apart, and with equal elements next to zeros; real.
+    """A stack: regular, zero, of rank one, with a column of zeros, with a diagonal of zeros. Others have
+    blocks of order two whose elements are far apart, and equal elements next to zeros; real.
     """
     n, dtype = 6, DTYPES[letter]
     large = 1e15 if dtype.real_size == 4 else 1e150

@@ -73,7 +73,7 @@ def matrix_of(kind: str, letter: str, *shape: int, seed: int = 0) -> np.ndarray:
 
 def nearly_equal_columns(letter: str, m: int, n: int) -> np.ndarray:
     """A matrix of which Cholesky factors are good, though the first columns differ by little, and the next
-    one has much of that difference: R^-1 is large where R is not small.
+    one has much of that difference. So R^-1 is large where R is not small.
     """
     a = matrix_of("random", letter, m, n)
     difference = a[:, 1].copy()

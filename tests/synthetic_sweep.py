@@ -1,9 +1,9 @@
 """A large search with times from a model: the score knows its form, not its constants.
 
-Seconds are the estimated cycles with other constants than the score's, each off by a log-normal factor of
-30 %. They are multiplied by a tile effect (8 %), an effect of the variant (2 %) and noise (0.5 %), divided by
-a clock of 1.7 GHz, and have 6 us for the launch added. On the recorded sweep of an H200 the score of a
-product is off by 9 %, so this is not easier than the truth.
+Seconds are the estimated cycles with other constants than the score's, each off by a log-normal factor of 30
+%. They are multiplied by a tile effect (8 %), an effect of the variant (2 %) and noise (0.5 %). Then they are
+divided by a clock of 1.7 GHz, and have 6 us for the launch added. On the recorded sweep of an H200 the score
+of a product is off by 9 %, so this is not easier than the truth.
 """
 
 from __future__ import annotations

@@ -2,13 +2,12 @@
 
 An architecture gets few Configs, which serve all classes of all of its devices well (`tuning.portfolio`), and
 the winners among them. A device gets those winners of its own records that differ, from the same Configs.
-Give every sweep of an architecture at once, its calls (`gather_calls`), and the devices' products between
-the classes (`time_products`): files are written anew.
-Times of different runs are not compared, but for those of calls under load (`under_load`). Of several sweeps
-of a device the last one decides at each place at which it has timed what was the best before, or something
-faster, of algorithms all that were timed before. Of runs in one sweep, distinguished by their toolchain,
-the last one at a place decides there. A winner that spills registers under the toolchain here, though not
-under the one it was measured with, gives way to others.
+Give every sweep of an architecture at once, its calls (`gather_calls`), and the devices' products between the
+classes (`time_products`): files are written anew. Times of different runs are not compared, but for those of
+calls under load (`under_load`). Of several sweeps of a device the last one decides where it has timed what
+was the best before, or something faster. Of algorithms it has to have all that were timed before. Of runs in
+one sweep, distinguished by their toolchain, the last one at a place decides there. A winner that spills
+registers under the toolchain here, though not under the one it was measured with, gives way to others.
 """
 
 from __future__ import annotations
@@ -125,8 +124,8 @@ def decisive(sweeps: Iterable[Iterable[Record]]) -> list[Record]:
 
 
 def _decides(later: Sequence[Record], before: Sequence[Record], out: set[tuple]) -> bool:
-    """Whether one that was the best `before`, or nearly so, is among the `later`, or one of these is
-    faster: a search that was cut off may have neither. Of algorithms one alone says nothing.
+    """Whether one that was the best `before`, or nearly so, is among the `later`, or one of these is faster.
+    A search that was cut off may have neither. Of algorithms one alone says nothing.
     """
     later, before = ([r for r in records if r.candidate not in out] for records in (later, before))
     if algorithms := {r.algorithm for r in before if r.algorithm}:

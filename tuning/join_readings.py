@@ -2,7 +2,7 @@
 
 Readings are of new Configs and of cuBLAS, in turn, at size classes. Times of different runs are not compared;
 but each run timed cuBLAS, too. So a new Config gets cuBLAS's time of the sweep, times the ratio of the two in
-the reading, as if the run that decides in its class had timed it.
+the reading. It is as if the run that decides in its class had timed it.
 
 `READINGS.json` is a list; an item has `stem`, `dtype`, `layout`, `size`, `extents`, `parameters`, `seconds`
 and `vendor_seconds`.

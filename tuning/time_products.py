@@ -1,9 +1,9 @@
 """Time Configs between the classes: ``python tuning/time_products.py OUT.products.gz [--points 40] ...``
 
-In each dtype and layout products are drawn, m, n and k from 40 to 5800 and half of them odd, and those of
-`SHAPES`: low rank, long k, few rows. At each the likeliest Configs are timed, in the numbers of slices that
-are estimated to be the fastest. What `OUT.products.gz` has already is kept, but for products timed anew.
-`database_from_sweeps` takes the file as a section of the device's.
+In each dtype and layout products are drawn, m, n and k from 40 to 5800 and half of them odd. Those of
+`SHAPES` are timed too: low rank, long k, few rows. At each the likeliest Configs are timed, in the numbers of
+slices that are estimated to be the fastest. What `OUT.products.gz` has already is kept, but for products
+timed anew. `database_from_sweeps` takes the file as a section of the device's.
 """
 
 from __future__ import annotations

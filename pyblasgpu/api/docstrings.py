@@ -1,6 +1,6 @@
 """Completion of docstrings: entries that functions share are written once, and whole in every ``help()``.
 
-A docstring describes what is its function's own. A `Shared` text of the same sections holds the rest:
+A docstring describes what is its function's own. A `Shared` text of the same sections holds the rest. That is
 parameters that the docstring leaves out, descriptions of entries without one, Returns, errors, See Also,
 paragraphs of introduction.
 """

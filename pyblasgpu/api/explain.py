@@ -80,16 +80,17 @@ def explain(
         and its bytes. For 'trsm', 'trmm', 'syr2k' and 'her2k' "algorithm" comes first: 'trsv', 'trsm_fused',
         'trsm_fused_1024' (a recursion that ends in fused triangles of that order), 'trsm_small',
         'trmm_fused', 'trmm_fused_1024', 'trmm_small', 'recursion', 'symmetrize' or 'two_products'. Last are
-        ranges, widths and costs that decided, as "policy", with name, value and origin: measured here,
-        packaged, or computed from what another device was measured to have.
+        ranges, widths and costs that decided, as "policy", with name, value and origin. They are measured
+        here, packaged, or computed from what another device was measured to have.
 
     Raises
     ------
     BackendUnavailable
         When there is no such device.
     ValueError
-        For another routine or method, for extents that are no positive integers or that the routine has not,
-        for the name of a device that is neither here nor described, and where m = n is needed and not so.
+        For another routine or method, and for extents that are no positive integers or that the routine has
+        not. Also where m = n is needed and not so, and for the name of a device that is neither here nor
+        described.
 
     See Also
     --------

@@ -1,9 +1,9 @@
 """Timing of one call on the device.
 
-A pass runs the call once on each of several copies of its arrays, used in turn: at least three, and together
-at least twice the L2 cache, so that no call finds its operands there because the last one left them.
-What the call overwrites is restored before each pass, outside the timed region, so that calls in place are
-timed alone. Events bracket the pass. Reported is the median of five passes after one that is not counted.
+A pass runs the call once on each of several copies of its arrays, used in turn. They are at least three, and
+together at least twice the L2 cache. So no call finds its operands there because the last one left them. What
+the call overwrites is restored before each pass, outside the timed region, so that calls in place are timed
+alone. Events bracket the pass. Reported is the median of five passes after one that is not counted.
 """
 
 from __future__ import annotations

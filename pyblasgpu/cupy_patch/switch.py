@@ -122,9 +122,9 @@ def patch_cupy(
     Returns
     -------
     CupyPatch
-        A context manager that ends the patch at the end of its block, whatever is raised there, and applies
-        it again at the begin of another. Its attributes ``calls`` and ``kept`` count the calls that were
-        served, and those that stayed with CuPy.
+        A context manager that ends the patch at the end of its block, whatever is raised there. It applies
+        the patch again at the begin of another. Its attributes ``calls`` and ``kept`` count the calls that
+        were served, and those that stayed with CuPy.
 
     Raises
     ------
@@ -144,14 +144,14 @@ def patch_cupy(
 
     Notes
     -----
-    Replaced are ``cholesky``, ``solve``, ``inv``, ``det``, ``slogdet`` and ``qr`` of `cupy.linalg`, of stacks
-    of small matrices its ``eigh``, ``eigvalsh`` and ``svd`` with what calls them, and ``solve_triangular``,
-    ``lu_factor``, ``lu_solve`` and ``lu`` of `cupyx.scipy.linalg`; in tensor mode also ``matmul``, ``dot``
-    and ``a @ b``. CuPy's ``lstsq`` returns singular values and stays. Names in modules that are imported
-    already are bound to the new functions, and bound back at the end.
+    Replaced are ``cholesky``, ``solve``, ``inv``, ``det``, ``slogdet`` and ``qr`` of `cupy.linalg`. Of stacks
+    of small matrices its ``eigh``, ``eigvalsh`` and ``svd`` are, with what calls them. So are
+    ``solve_triangular``, ``lu_factor``, ``lu_solve`` and ``lu`` of `cupyx.scipy.linalg`; in tensor mode also
+    ``matmul``, ``dot`` and ``a @ b``. CuPy's ``lstsq`` returns singular values and stays. Names in modules
+    that are imported already are bound to the new functions, and bound back at the end.
 
     As CuPy's functions do, those of `cupy.linalg` wait for nothing and look at no info: a singular matrix
-    gives inf and NaN. Under ``cupyx.errstate(linalg="raise")`` calls stay with CuPy, as do those with arrays
+    gives inf and NaN. Under ``cupyx.errstate(linalg="raise")`` calls stay with CuPy. So do those with arrays
     of other dtypes than float32, float64, complex64 and complex128, and those that this library refuses.
 
     Examples

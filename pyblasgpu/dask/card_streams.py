@@ -1,7 +1,7 @@
 """A stream of its own on each card for each thread of a worker.
 
-On the default stream a copy between devices waits for all work on both of them, and all later work on
-either one waits for the copy.
+On the default stream a copy between devices waits for all work on both of them. All later work on either one
+waits for the copy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """QR factors and least squares of tall Dask arrays, by trees of factors of row blocks.
 
-Each block of rows is factored where it is, then the triangles of a few blocks, one above the other, and so on
-(Demmel, Grigori, Hoemmen and Langou, 2012). Errors do not depend on the matrix.
+Each block of rows is factored where it is. Then the triangles of a few blocks are, one above the other, and
+so on (Demmel, Grigori, Hoemmen and Langou, 2012). Errors do not depend on the matrix.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tuned values of known devices: packaged JSON files, and one of the user's own.
 
-A file holds data and nothing else. A user's is checked from end to end before any of it is used, and one that
-does not pass is set aside with a `DatabaseWarning` (the next level then serves). ``schema.json`` is the
+A file holds data and nothing else. A user's is checked from end to end before any of it is used. One that
+does not pass is set aside with a `DatabaseWarning`, and the next level serves. ``schema.json`` is the
 published form of the files.
 """
 

@@ -116,8 +116,8 @@ def nearest_points(order: int, rhs: int, reach: float = REACH) -> list[str]:
 def nearest_small_points(order: int, rhs: int, count: int) -> list[str]:
     """The `TRSM_SMALL_POINTS` in reach of `count` triangles.
 
-    They go by their order, up to the next power of two as they are split, and the columns of all: each
-    column is a thread's, or, in leaves, columns are split over the grid.
+    They go by their order, up to the next power of two as they are split, and the columns of all. Each column
+    is a thread's, or, in leaves, columns are split over the grid.
     """
     return _nearest(_COLUMNS_AT, 1 << (order - 1).bit_length(), _columns(rhs, count), REACH)
 

@@ -181,7 +181,7 @@ def _tensor_stop(dtype: Dtype, device: Device) -> int:
 def trmm_algorithm(
     dtype: Dtype, order: int, rhs: int, batch: int, device: Device, apart: bool = False
 ) -> Algorithm:
-    """Return TRMM's algorithm: fused, of stacks too, except for large complex64, for few, long rows, and for
+    """Return TRMM's algorithm: fused, of stacks too. Exceptions are large complex64, few, long rows, and
     stacks of small triangles, or of few complex columns where the result is `apart` from B.
     """
     requested = override_of("trmm")
@@ -209,8 +209,8 @@ def trmm_algorithm(
 
 
 def _fuses_stack(dtype: Dtype, order: int, rhs: int, batch: int, policy: Policy, device: Device) -> bool:
-    """Whether a TRMM of a stack is one launch: of complex numbers and few columns, for which its tiles are
-    too wide, only while these do not occupy the device.
+    """Whether a TRMM of a stack is one launch. Of complex numbers and few columns, for which its tiles are
+    too wide, it is only while these do not occupy the device.
     """
     if order <= LEAF:
         return order == LEAF and 2 * rhs >= LEAF
@@ -243,7 +243,7 @@ def syr2k_algorithm(fits: bool) -> Algorithm:
 
 def lookahead_width(routine: str, dtype: Dtype, order: int, policy: Policy, batch: int = 1) -> int:
     """Columns of a block; 0: no lookahead. There is none in small matrices and in batches by one launch,
-    which fill the device, nor in large Cholesky factors whose products are made on tensor cores.
+    which fill the device. Nor is there in large Cholesky factors whose products are made on tensor cores.
     """
     if batch > 1:
         return 0

@@ -1,8 +1,8 @@
 """The kernels that calls on a device need, listed ahead: what the choice can name, and nothing else.
 
-Of products the Configs of each dtype and layout and the kinds that they serve (`product_kinds`), of fused
-TRSMs those of `trsm_fused`, of leaves, of level 2 and of families that need no tuning all kernels of their
-Configs.
+Of products there are the Configs of each dtype and layout and the kinds that they serve (`product_kinds`), of
+fused TRSMs those of `trsm_fused`. Of leaves, of level 2 and of families that need no tuning there are all
+kernels of their Configs.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The choice for a product, at run time, between the Configs of all classes.
 
 A product takes, of the Configs that won a size class in any family that serves the dtype, the one that should
-be fastest at its own extents: the time that was measured where it was tuned, scaled by the model of `score`.
-So there are no bounds between classes, and no family is preferred but by what was measured. With the Config
-it is decided into how many slices its k is split (`split_k`), and whether its operands are copied first
-(`operand_copies`), or packed where that is requested. Where three real products may make a complex one, the
-variant of that kind is taken.
+be fastest at its own extents. Its time there is that measured where it was tuned, scaled by the model of
+`score`. So there are no bounds between classes, and no family is preferred but by what was measured. With the
+Config it is decided into how many slices its k is split (`split_k`), and whether its operands are copied
+first (`operand_copies`), or packed where that is requested. Where three real products may make a complex one,
+the variant of that kind is taken.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ def reading_c(config: Any, problem: GemmProblem, device: Device) -> float:
 
 class Row(NamedTuple):
     """A Config as it may run: the number of the `measured` one, its variant, and the `config` to estimate it
-    by: not packed, with loads as the alignment of the operands leaves them.
+    by. That is not packed, with loads as the alignment of the operands leaves them.
     """
 
     number: int

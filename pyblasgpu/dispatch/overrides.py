@@ -227,10 +227,10 @@ def set_math_mode(mode: str | None) -> Setting:
     Parameters
     ----------
     mode : {'tensor'} or None
-        'tensor': on tensor cores, as by ``gemm(..., method='tensor')``, within the same bound of the error:
-        of FP16 in float32 and complex64, of INT8 in float64 and complex128.
-        The mode holds for `gemm` and plans, for `linalg` and `blas`, and for the products that other routines
-        are made of, as SYRK and the recursions of TRSM and Cholesky. None: by FMAs.
+        'tensor': on tensor cores, as by ``gemm(..., method='tensor')``, within the same bound of the error.
+        They are of FP16 in float32 and complex64, of INT8 in float64 and complex128. The mode holds for
+        `gemm` and plans, for `linalg` and `blas`. It also holds for the products that other routines are made
+        of, as SYRK and the recursions of TRSM and Cholesky. None: by FMAs.
 
     Returns
     -------
@@ -251,9 +251,9 @@ def set_math_mode(mode: str | None) -> Setting:
     -----
     Later modes win. Where tensor cores do not serve, as for small products, triangles of float64 and on other
     devices, the mode changes nothing. In float32 and complex64 each product takes a workspace as large as its
-    two factors, large ones half as much again, in routines with a limit too. A large SYMM copies its matrix
-    as well, and a large TRMM the one that it multiplies. In float64 and complex128 a product takes up to 4
-    GiB, and at most half of the memory that is free. Where less is free, it runs with FMAs, and rounds
+    two factors, large ones half as much again. It does in routines with a limit too. A large SYMM copies its
+    matrix as well, and a large TRMM the one that it multiplies. In float64 and complex128 a product takes up
+    to 4 GiB, and at most half of the memory that is free. Where less is free, it runs with FMAs, and rounds
     otherwise.
 
     Examples

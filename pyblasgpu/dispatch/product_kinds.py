@@ -193,7 +193,7 @@ def _by_estimate(kind: Kind, stems: tuple[str, ...], candidates: Portfolio, devi
 
 
 def _fits(variant: Any, device: Device) -> bool:
-    """Whether a fused TRMM can run, and has registers for more than a product: large tiles of FMAs of complex
+    """Whether a fused TRMM can run, and has registers for more than a product. Large tiles of FMAs of complex
     numbers have none, and those of bounded blocks few.
     """
     if variant.dtype == "c" and variant.has_many_sums:

@@ -1,9 +1,9 @@
 """Into how many slices the k of a product is split, and the time that it should take then.
 
 A product with few tiles of C leaves multiprocessors idle, however long its k. Split into slices that are
-computed at once it keeps them busy, but writes a partial of C for each slice, and these must be added up.
-A persistent kernel may be `STREAM_K` instead: its blocks share the last tiles so that all end at once.
-What is split and how is in `routines.level3.gemm`, the sum of slices in `kernels.copy.split_k_reduce`.
+computed at once it keeps them busy. But it writes a partial of C for each slice, and these must be added up.
+A persistent kernel may be `STREAM_K` instead: its blocks share the last tiles so that all end at once. What
+is split and how is in `routines.level3.gemm`, the sum of slices in `kernels.copy.split_k_reduce`.
 """
 
 from __future__ import annotations

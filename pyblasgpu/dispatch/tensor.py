@@ -73,8 +73,8 @@ class TensorProduct(NamedTuple):
 def tensor_product(problem: TensorProblem) -> TensorProduct | Algorithm:
     """Return the Configs of a product of float32 or complex64; or the algorithm that serves instead, and why.
 
-    The images of A and B take workspace as large as both, that of a complex A twice as much, in large
-    products half as much again, whatever the limit of the routine is.
+    The images of A and B take workspace as large as both, whatever the limit of the routine is. That of a
+    complex A takes twice as much, and large products half as much again.
     """
     dtype, device, reals = problem.dtype, problem.device, problem.dtype.reals_per_element
     m, n, k, batch = problem.extents
@@ -308,8 +308,8 @@ def workspace_room(device: Device, most: int) -> int:
 
 
 def _blocks(config: Any, problem: TensorProblem, workspace_limit: int) -> tuple[int, int] | None:
-    """Rows and columns of the blocks of C, so that images and residues fit in `workspace_limit` bytes: as few
-    blocks of rows as leave `MIN_BLOCK` columns next to them, for each of which B is packed, and as many
+    """Rows and columns of the blocks of C, so that images and residues fit in `workspace_limit` bytes. There
+    are as few blocks of rows as leave `MIN_BLOCK` columns next to them, as B is packed for each, and as many
     columns as fit. None where blocks would be smaller than that.
 
     Of an upper triangle they are columns and rows. Where all rows of one operand fit there are none of

@@ -1,10 +1,10 @@
 """The Config with which `kernels.gemm.trsm_fused` solves by a triangle: by arithmetic, and what files say.
 
 What is good for a product need not be good here (`model.trsm_fused`). At the points of `TRSM_POINTS` the
-likeliest of many Configs (`trsm_fused_candidates`) were timed, and files have the fastest of few, of T
-column- and row-major, on either side (`T_LAYOUTS`). The choice is made between these. That of the nearest
-point is taken to be a little faster there than what the model has for the best, and by as much faster than
-estimated at extents nearby. Where nothing was tuned, there are few by the model.
+likeliest of many Configs (`trsm_fused_candidates`) were timed. Files have the fastest of few, of T column-
+and row-major, on either side (`T_LAYOUTS`). The choice is made between these. That of the nearest point is
+taken to be a little faster there than what the model has for the best. It is by as much faster than estimated
+at extents nearby. Where nothing was tuned, there are few by the model.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The Configs of products that are candidates for the fused TRSM, and how uncertain each is.
 
-All that were tuned for products of the layout, of other layouts the same tiles, the short space of the
-family, narrow tiles, and what files say of any point.
+All that were tuned for products of the layout, and of other layouts the same tiles. Then the short space of
+the family, narrow tiles, and what files say of any point.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The order of tasks: much to compute for each tile that is transferred, output that goes home early.
 
-At the beginning every tile is new: one row of tiles of C after the other would wait for each tile of B, which
+At the beginning every tile is new. One row of tiles of C after the other would wait for each tile of B, which
 one product needs. So all tiles of C get the first half of their products first, step by step along k. Each
 transferred row of A and column of B then gives products of all tiles of C. Of the second half a tile of C is
 finished before the next one begins, and goes home meanwhile.

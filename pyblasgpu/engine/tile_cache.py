@@ -1,6 +1,6 @@
 """The tiles that a card holds: slots of equal size, and which tile gives way to which.
 
-The list of tasks determines when each tile is needed again: the one whose next use is farthest ahead gives
+The list of tasks determines when each tile is needed again. The one whose next use is farthest ahead gives
 way (Belady, 1966), what has no copy elsewhere last. A slot is written anew only after all that still reads
 it. A tile that no card needs again gives its slot back at once.
 """
@@ -36,7 +36,7 @@ class TileCopy:
     ready : Mark or None
         When its contents are there.
     uses : dict of int to Mark
-        Last read of it, or use of the slot before, by stream: whoever writes it waits for these and for
+        Last read of it, or use of the slot before, by stream. Whoever writes it waits for these and for
         `ready`.
     pins : int
         Requested tasks that will use it.

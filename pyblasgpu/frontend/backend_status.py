@@ -75,9 +75,9 @@ def backend_status(backend: str | None = None) -> BackendStatus:
     ----------
     backend : {'auto', 'cuda', 'cpu', 'sim', 'numba'}, optional
         The backend that the call names. By default the environment variable ``PYBLASGPU_BACKEND``, and
-        without it 'auto': the GPU where there is one, that of the calling thread's current context, without
-        a context device 0; else SciPy's BLAS. 'sim' runs the kernels in Numba's simulator, slowly, in a
-        process started with ``NUMBA_ENABLE_CUDASIM=1``. 'numba' runs GEMM, TRMM and TRSM on the CPU by
+        without it 'auto'. That is the GPU where there is one: that of the calling thread's current context,
+        without a context device 0; else SciPy's BLAS. 'sim' runs the kernels in Numba's simulator, slowly, in
+        a process started with ``NUMBA_ENABLE_CUDASIM=1``. 'numba' runs GEMM, TRMM and TRSM on the CPU by
         kernels that Numba compiles, and the rest on SciPy's BLAS.
 
     Returns

@@ -1,10 +1,11 @@
 """Estimate of a Config's speed, by arithmetic alone: its cycles on a multiprocessor.
 
 Whole waves of blocks, then a last one that is not full. What a multiprocessor does for its blocks costs about
-the larger of two: throughput (instructions issued, shared memory, bytes from L2 and of C to DRAM), which all
-resident blocks share, and latency (the k-tile of one warp and a barrier, or the memory's answer), which one
-block suffers alone. A block's start hides behind the others; the stores of C at its end do not. DRAM bounds
-the whole. `model.gemm` and `leaf_cycles` estimate a block, `model.block_cost` many.
+the larger of two, throughput and latency. Throughput, which all resident blocks share, is instructions
+issued, shared memory, bytes from L2 and of C to DRAM. Latency, which one block suffers alone, is the k-tile
+of one warp and a barrier, or the memory's answer. A block's start hides behind the others; the stores of C at
+its end do not. DRAM bounds the whole. `model.gemm` and `leaf_cycles` estimate a block, `model.block_cost`
+many.
 """
 
 from __future__ import annotations
@@ -128,8 +129,8 @@ def in_place_cycles(
     triangle: Triangle,
     sector_misaligned: tuple[int, int] = (0, 0),
 ) -> tuple[float, float]:
-    """Return the cycles of a product in place by a triangle of order k: of all tiles, spread over the
-    multiprocessors, and of the tile with the most work.
+    """Return the cycles of a product in place by a triangle of order k. They are of all tiles, spread over
+    the multiprocessors, and of the tile with the most work.
     """
     m, n, k, *_ = extents
     resident, (block, _) = blocks_per_sm(config, device), tile_orders(config, triangle)

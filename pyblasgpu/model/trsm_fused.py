@@ -1,8 +1,8 @@
 """Estimated cycles of TRSM in one launch (`kernels.gemm.trsm_fused`), of a GEMM Config.
 
-Of all tiles along a strip each waits for the one before, so what counts is how soon a block has solved its
-k-tiles and published it (the *chain*), unless there are so many tiles that the device is busy all the time.
-The constants are rounded from fits to 162 times, of 19 shapes, and to 210 of 8 shapes, on an H200.
+Of all tiles along a strip each waits for the one before. So what counts is how soon a block has solved its
+k-tiles and published it (the *chain*), unless the tiles keep the device busy all the time. The constants are
+rounded from fits to 162 times, of 19 shapes, and to 210 of 8 shapes, on an H200.
 """
 
 from __future__ import annotations

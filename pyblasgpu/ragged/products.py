@@ -134,7 +134,7 @@ class Prepared:
 
 def _with_work(products: Products) -> Products:
     """Return the products that change something. Where A B counts for nothing, k is 0, so that neither is
-    read, and alpha is a zero that leaves beta C as it is.
+    read. alpha is a zero that leaves beta C as it is.
     """
     a, b, c, alpha, beta = products
     is_scaled = (alpha == 0) | (products.depths == 0)

@@ -1,7 +1,7 @@
 """Matrices of unequal sizes as stacks of few sizes: copied there in one launch, computed, and copied back.
 
-Each order is rounded up, and so is the number of matrices of each: what kernels run on has few layouts, whose
-launch lists are kept. Triangles are completed by a unit matrix, so that what is added changes nothing.
+Each order is rounded up, and so is the number of matrices of each. So what kernels run on has few layouts,
+whose launch lists are kept. Triangles are completed by a unit matrix, so that what is added changes nothing.
 """
 
 from __future__ import annotations

@@ -90,8 +90,8 @@ def patch_scipy(
     Returns
     -------
     ScipyPatch
-        A context manager that ends the patch at the end of its block, whatever is raised there, and applies
-        it again at the begin of another. Its attribute ``calls`` counts the calls that were routed.
+        A context manager that ends the patch at the end of its block, whatever is raised there. It applies
+        the patch again at the begin of another. Its attribute ``calls`` counts the calls that were routed.
 
     Raises
     ------
@@ -109,8 +109,8 @@ def patch_scipy(
     Notes
     -----
     Replaced are ``cholesky``, ``cho_factor``, ``cho_solve``, ``solve_triangular``, ``solve``, ``inv``,
-    ``det``, ``lu_factor``, ``lu_solve`` and ``lu`` of `scipy.linalg`, Level 3 of `scipy.linalg.blas`, the
-    routines of `scipy.linalg.lapack` that `pyblasgpu.lapack` has, and what `get_blas_funcs` and
+    ``det``, ``lu_factor``, ``lu_solve`` and ``lu`` of `scipy.linalg`, and Level 3 of `scipy.linalg.blas`. So
+    are the routines of `scipy.linalg.lapack` that `pyblasgpu.lapack` has, and what `get_blas_funcs` and
     `get_lapack_funcs` return. Names in modules that are imported already are bound to the new functions, and
     bound back at the end. A function that is kept elsewhere, in a closure or an object, stays what it was;
     one that replaced it goes back to SciPy's as soon as the patch ends. It can be copied and pickled. Where
@@ -119,10 +119,10 @@ def patch_scipy(
     Results have the order in memory of SciPy's and NumPy's, and overwrite arguments where SciPy's do.
     Warnings name the line of the caller. NumPy's functions give none of conditions.
 
-    Arrays that are not NumPy's float32, float64, complex64 or complex128, and calls that this library
-    refuses, go to SciPy, as do calls for which the device has no memory. One that is overwriting its arrays
-    when memory runs out raises MemoryError. The patch holds for all threads of the process. Patches may be
-    nested: the last one decides.
+    Arrays that are not NumPy's float32, float64, complex64 or complex128 go to SciPy. So do calls that this
+    library refuses, or for which the device has no memory. One that is overwriting its arrays when memory
+    runs out raises MemoryError. The patch holds for all threads of the process. Patches may be nested: the
+    last one decides.
 
     Examples
     --------

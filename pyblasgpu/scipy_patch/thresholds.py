@@ -1,7 +1,8 @@
 """From which size on calls go to the GPU.
 
-The size of a call is the order of the square problem with as many operations: the cube root of m n k for a
-product, n for a factorization. A size counts copies, and is where calls are faster by a third or more.
+The size of a call is the order of the square problem with as many operations. It is the cube root of m n k
+for a product, and n for a factorization. A size counts copies, and is where calls are faster by a third or
+more.
 """
 
 from __future__ import annotations

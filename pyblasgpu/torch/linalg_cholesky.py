@@ -1,7 +1,7 @@
 """Functions of `torch.linalg` by Cholesky factors and triangles, with its signatures, tuples and errors.
 
-What the operators do not serve (other dtypes and devices, shapes that do not fit, ``out=``, LU without
-pivots) is PyTorch's own function's, with its results and errors.
+What the operators do not serve is PyTorch's own function's, with its results and errors. That are other
+dtypes and devices, shapes that do not fit, ``out=``, and LU without pivots.
 """
 
 from __future__ import annotations

@@ -130,8 +130,8 @@ class _Kernel(_Replacing):
 class _Gradient(_Replacing):
     """A kernel above those that compute, which records the operator of the table for gradients.
 
-    Where nothing is to be recorded, as in backward, it calls `computing`, the kernel below, if there is one:
-    the dispatcher would be on the way to it once more.
+    Where nothing is to be recorded, as in backward, it calls `computing`, the kernel below, if there is one.
+    The dispatcher would be on the way to it once more.
     """
 
     def __init__(self, op: Any, key: str, target: Target, deciding: list[Any], computing: Any) -> None:

@@ -125,9 +125,9 @@ def patch_torch(
     Returns
     -------
     TorchPatch
-        A context manager that ends the patch at the end of its block, whatever is raised there, and applies
-        it again at the begin of another. Its attributes ``calls`` and ``kept`` count the calls that were
-        served, and those that stayed with PyTorch.
+        A context manager that ends the patch at the end of its block, whatever is raised there. It applies
+        the patch again at the begin of another. Its attributes ``calls`` and ``kept`` count the calls that
+        were served, and those that stayed with PyTorch.
 
     Raises
     ------
@@ -150,21 +150,21 @@ def patch_torch(
     Replaced are PyTorch's kernels of ``linalg.cholesky_ex``, ``linalg.solve_triangular``,
     ``triangular_solve``, ``cholesky_solve``, ``cholesky_inverse``, ``linalg.lu_factor_ex``,
     ``linalg.lu_solve``, ``linalg.inv_ex``, ``linalg.qr``, ``geqrf``, ``linalg.householder_product``,
-    ``ormqr``, ``linalg.eigh``, ``linalg.svd`` and, by the driver 'gels', ``linalg.lstsq``, with ``out=`` too.
-    So are served ``cholesky``, ``solve``, ``inv``, ``det``, ``slogdet``, ``logdet``, ``eigvalsh``,
-    ``svdvals``, ``pinv``, ``matrix_rank`` and all that calls these. Gradients of Cholesky
+    ``ormqr``, ``linalg.eigh``, ``linalg.svd`` and, by the driver 'gels', ``linalg.lstsq``. They are replaced
+    with ``out=`` too. So are served ``cholesky``, ``solve``, ``inv``, ``det``, ``slogdet``, ``logdet``,
+    ``eigvalsh``, ``svdvals``, ``pinv``, ``matrix_rank`` and all that calls these. Gradients of Cholesky
     factors and triangular solutions are computed by the formulas of `pyblasgpu.torch`. What is above a kernel
     stays PyTorch's: errors, named tuples, `torch.compile` and `torch.func`.
 
     Where `set_math_mode` has set 'tensor' when the patch begins, ``mm``, ``bmm``, ``addmm`` and ``baddbmm``
-    are replaced too, and all calls compute in that mode, on other threads as well.
+    are replaced too. All calls compute in that mode then, on other threads as well.
 
     With one GPU, gradients are computed on the thread that wants them, if the patch was applied there, and
     not on a thread of PyTorch's; `torch.autograd.set_multithreading_enabled` changes that.
 
-    PyTorch's own kernel runs below the size, for other dtypes than float32, float64, complex64 and
-    complex128, and where this library refuses a call or the device has no memory. The patch holds for all
-    threads of the process. Patches may be nested: the last one decides.
+    PyTorch's own kernel runs below the size, and for other dtypes than float32, float64, complex64 and
+    complex128. It also runs where this library refuses a call or the device has no memory. The patch holds
+    for all threads of the process. Patches may be nested: the last one decides.
 
     Examples
     --------

@@ -47,9 +47,9 @@ def main(options: Any, routine: Callable[[str], Callable] = call.routine) -> int
         With the attributes ``routine`` and ``dtype`` (names, as of `dryrun.scope`), ``effort``, ``strategy``
         (or None), ``budget`` (seconds or None), ``resume``, ``report`` (a folder or None), ``dry_run``,
         ``device`` (a number or name, in a dry run also of one that is not here; 'cpu'; or None), ``json``,
-        ``compile`` (of a dry run); and optionally ``scipy`` and ``torch`` (time a patch alone), guidelines,
-        ``family``, ``layout`` and ``size``, as of `dryrun.show`, and ``stage``, those of `tuner.STAGES` to go
-        through (None: all).
+        ``compile`` (of a dry run). Optional are ``scipy`` and ``torch`` (time a patch alone), guidelines,
+        ``family``, ``layout`` and ``size``, as of `dryrun.show`. So is ``stage``, those of `tuner.STAGES` to
+        go through (None: all).
     routine : callable
         Gives the function of a routine by name.
 

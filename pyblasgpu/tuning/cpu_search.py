@@ -1,6 +1,6 @@
 """``pyblasgpu tune --device cpu``: register tiles, then blocks for the caches, timed on one core.
 
-A time is the shortest of several, in seconds of the processor that the thread has used: other processes on
+A time is the shortest of several, in seconds of the processor that the thread has used. Other processes on
 the machine do not count, but for what they take of the caches.
 """
 

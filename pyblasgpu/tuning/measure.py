@@ -47,8 +47,8 @@ class Rotation(NamedTuple):
 
 
 def flops(name: str, dtype: Dtype, extents: tuple[int, ...]) -> int:
-    """Real operations: 2mnk of each GEMM of a batch, 2mn of GEMV and GER, n²r of each TRMM and TRSM, 2n²k of
-    SYR2K, 2n³/3 of LU, n³/3 of Cholesky, 2n²r of solutions by LU, times four if complex.
+    """Real operations, times four if complex: 2mnk of each GEMM of a batch, 2mn of GEMV and GER, n²r of each
+    TRMM and TRSM, 2n²k of SYR2K. LU has 2n³/3, Cholesky n³/3, and solutions by LU 2n²r.
     """
     routine = ROUTINES[name]
     dims = routine.dims
@@ -75,9 +75,9 @@ class Timer:
     def __call__(self, work: Rotation, best: float = math.inf, repeats: int = REPEATS) -> float:
         """Seconds of one call; two untimed ones compile, warm up, and measure how long the host takes.
 
-        `best` is the time to beat: a call far behind it is timed once more, lest a hiccup end a candidate, or
-        what a pass takes besides its calls, which is as long as a short call. Else the median of `repeats`
-        passes.
+        `best` is the time to beat. A call far behind it is timed once more, lest a hiccup end a candidate. So
+        might what a pass takes besides its calls, which is as long as a short call. Else the median of
+        `repeats` passes.
         """
         with memory.current_context(self._device):
             return self._time(work, best, repeats)

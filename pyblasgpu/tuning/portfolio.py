@@ -1,9 +1,10 @@
 """Selection of the Configs that are kept of all that were timed: few, that serve all size classes well.
 
 A size class seldom needs the Config that was fastest there. The next Config that is kept is the one that
-gains most (`dispatch.portfolio`), over all dtypes and layouts of an architecture at once, until there are as
-many as kernels can be built ahead for. The best one for updates of low rank is kept in addition. So are those
-that gain most for calls that were timed between the classes, with operands as callers have them (`Call`).
+gains most (`dispatch.portfolio`), over all dtypes and layouts of an architecture at once. It ends when there
+are as many as kernels can be built ahead for. The best one for updates of low rank is kept in addition. So
+are those that gain most for calls that were timed between the classes, with operands as callers have them
+(`Call`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Ctrl-C, taken where nothing is half done.
 
-Python raises KeyboardInterrupt between any two instructions: after a job was marked as running but before it
-was sent, or with the lock of the records held.
+Python raises KeyboardInterrupt between any two instructions. That may be after a job was marked as running
+but before it was sent, or with the lock of the records held.
 """
 
 from __future__ import annotations

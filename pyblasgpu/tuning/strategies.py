@@ -136,9 +136,9 @@ def score_first(
     """For each problem the best by score.
 
     First one variant of each of the best `tiles` tiles: all variants of one have nearly the same score and
-    would fill the list. Then more tiles, by the score and the tile effect, until `patience` rounds gained
-    nothing or a `share` of the candidates is spent, for at least `rounds` rounds. At last `variants` of the
-    three best.
+    would fill the list. Then more tiles, by the score and the tile effect, for at least `rounds` rounds. They
+    end when `patience` rounds gained nothing or a `share` of the candidates is spent. At last `variants` of
+    the three best.
     """
     table = MeasurementTable(search)
     rounds = max(rounds, math.ceil(share * len(search.candidates) / tiles))

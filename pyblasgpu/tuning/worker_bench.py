@@ -41,7 +41,7 @@ class Job(NamedTuple):
     verify : tuple
         On which extents its result is compared first, as of `verify`: 'aligned', 'odd', (100, 1).
     vendor : bool or str
-        Whether cuBLAS is to be timed instead, and by which of its routines, if not by that of the same name:
+        Whether cuBLAS is to be timed instead. A name is that of its routine, if not the same one:
         'trmm_out_of_place'.
     reload : bool
         Whether the files of tuned values may have changed.

@@ -1,5 +1,5 @@
-"""Blocking schemes of the papers on a device: operands that bypass shared memory, one element a thread,
-packed operands in every layout, and factors by pairs of blocks.
+"""Blocking schemes of the papers on a device. Operands bypass shared memory, a thread has one element, packed
+operands have every layout, and factors go by pairs of blocks.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""The largest kernel of each family and dtype, compiled for cards that nothing was tuned on: no array of a
-thread lies in local memory, and hardly a register is spilled.
+"""The largest kernel of each family and dtype, compiled for cards that nothing was tuned on. No array of a
+thread is in local memory, and hardly a register is spilled.
 
 What NVVM makes of a loop differs by architecture: it has another LLVM for compute capability 10.0 and later.
 """

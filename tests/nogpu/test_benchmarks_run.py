@@ -1,7 +1,7 @@
 """Scripts that need a card, from options to files: arrays are NumPy's, and the processor computes.
 
 It tells nothing of times. It finds calls that fit no signature, names that are gone, and files that are not
-written, before a card is there to wait for them.
+written. No card has to wait for that.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Where this user's files are, and what is done where they have no place: no home folder, one that is no
-folder, one that cannot be written."""
+"""Where this user's files are, and what is done where they have no place. There is no home folder, or one
+that is no folder, or one that cannot be written."""
 
 from __future__ import annotations
 

@@ -3,13 +3,13 @@
 ``python tuning/papers/atlas.py [--routine trsm] [--dtype d] [--seconds 20m] [--out FOLDER]``
 ``python tuning/papers/atlas.py RECORDING.json``
 
-The exhaustive search times the recursion of TRSM or TRMM with every leaf, every order at which the recursion
-stops, and every GEMM of the lists, at three orders. Combinations come in random order. The paper's own
+The exhaustive search times the recursion of TRSM or TRMM at three orders. It takes every leaf, every order at
+which the recursion stops, and every GEMM of the lists. Combinations come in random order. The paper's own
 factorizations are in `plasma`.
 
 The two-stage search times leaves and GEMMs alone, and the recursion with the best few only. It is replayed on
-the recording: PS is the rate of what it picks, ES that of the best of all, and the overhead is
-100 (ES / PS - 1), at most 2 % in the paper.
+the recording. PS is the rate of what it picks, ES that of the best of all. The overhead is 100 (ES / PS - 1),
+at most 2 % in the paper.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
 Charara, Ltaief and Keyes (*Redesigning triangular dense matrix computations on GPUs*, Euro-Par 2016) put
 their recursive TRMM and TRSM under MAGMA's algorithms, and changed nothing else. So does this script: the
 blocked algorithms are LAPACK's, diagonal blocks and rank-k updates are ours in both columns, and the
-triangular routines alone differ. It prints rates and their ratio over n, with n right-hand sides: of POTRI,
-POTRS and POSV, and of the inverse of a covariance, as the paper's tomographic reconstructor needs it.
+triangular routines alone differ. It prints rates and their ratio over n, with n right-hand sides. They are of
+POTRI, POTRS and POSV, and of the inverse of a covariance, as the paper's tomographic reconstructor needs it.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ removes. No device is needed; guidelines are options.
 The paper prints the last tests of Algorithm 2 the wrong way round (``M_dimA % M_blk == 0``). What is meant is
 that the reshaped threads tile the stripe. In Table 1 the reuse of CGEMM, 5.0, is more than the formula of
 Algorithm 3 gives for its winner, 4.0. The formula is that of the paper; the guideline is an input.
-``--unbracketed`` takes 4mn/(2m+n) for complex types, where the printed formula has 4mn/(2m+2n): then CGEMM's
+``--unbracketed`` takes 4mn/(2m+n) for complex types, where the printed formula has 4mn/(2m+2n). Then CGEMM's
 winner has 5.33, is kept at 5.0 and dropped at 6.0, as the paper says. ``--stripes-once`` adds the elements of
 stripes to the registers after these have been multiplied by the size of an element, not before. With both the
 counts are near those of the paper's Figure 5. `kurzak_timed.py` times the space.

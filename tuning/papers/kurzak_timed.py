@@ -4,10 +4,10 @@
 
 The kernels are the paper's Algorithm 1: `gemm_simt` with one stage, loads through registers, shared memory
 skewed by one element, all loops but the outermost unrolled; each with plain loads and with those of the
-read-only path, which stands for textures. The space is that of Algorithms 2 and 3 on the
-paper's card (``--space fermi``) or on any other, under the guidelines of Table 1. It writes Table 2 (the
-winners, beside the vendor and the peak), Figure 5 (variants of each type), the spread between slowest and
-fastest, Figure 6 (the winners over n), and section 8: the best kernel of each tile, as a small one gives more
+read-only path, which stands for textures. The space is that of Algorithms 2 and 3 on the paper's card
+(``--space fermi``) or on any other, under the guidelines of Table 1. It writes Table 2 (the winners, beside
+the vendor and the peak), Figure 5 (variants of each type), the spread between slowest and fastest, Figure 6
+(the winners over n), and section 8. That is the best kernel of each tile, as a small one gives more
 parallelism, and at k = 64 and 32 the winner and the best of these. ``--tiles`` times section 8 alone, of
 kernels that load by the read-only path, as all winners do.
 """

@@ -3,7 +3,7 @@
 ``python tuning/papers/li_lu.py [--dtype d,s] [--sizes 6144] [--panels 64,128] [--out FOLDER]``
 
 Li, Dongarra and Tomov (*A note on auto-tuning GEMM for GPUs*, ICCS 2009) put their tuned DGEMM under a
-right-looking LU of 6144 with panels of 64 columns: 53 GFLOP/s became 65. So does this script. Panels,
+right-looking LU of 6144 with panels of 64 columns. 53 GFLOP/s became 65. So does this script. Panels,
 interchanges and triangles are ours in both columns, and the products alone differ.
 """
 

@@ -4,8 +4,9 @@
 
 1. Every kernel of the list is timed at two sizes: register tiles, vector widths, and for each operand whether
    it passes through shared memory.
-2. The 50 best are timed at all multiples of 256 up to 8192, and beside them kernels for packed operands: in
-   column blocks (CBL), row blocks (RBL), by rows (ROW), each with its own. The time of packing is in theirs.
+2. The 50 best are timed at all multiples of 256 up to 8192, and with them kernels for packed operands. These
+   are in column blocks (CBL), row blocks (RBL), by rows (ROW), each with its own. The time of packing is in
+   theirs.
 3. The one that reaches most wins.
 
 The kernels multiply A transposed by B (TN). Figures 4 and 5 show the winner's operation alone, and the whole

@@ -3,10 +3,11 @@
 ``python tuning/papers/plasma.py [--routine potrf,getrf,geqrf] [--dtype d] [--seconds 5m] [--out FOLDER]``
 
 NB is the number of columns after which a factorization updates the rest, IB that of its panels. The first
-stage times a step of each pair alone: factors of a block of NB columns with the update of the next block, of
-Cholesky the product (Figure 3.2). For each NB it keeps the best IB. Of these it keeps an NB that is faster
-than all smaller ones. The second stage times factorizations with these pairs. The exhaustive search times all
-pairs at all orders (Figure 3.1). Matrices of LU and QR are random, so LU interchanges nearly all rows.
+stage times a step of each pair alone (Figure 3.2). That is factors of a block of NB columns with the update
+of the next block, of Cholesky the product. For each NB it keeps the best IB. Of these it keeps an NB that is
+faster than all smaller ones. The second stage times factorizations with these pairs. The exhaustive search
+times all pairs at all orders (Figure 3.1). Matrices of LU and QR are random, so LU interchanges nearly all
+rows.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 ``python tuning/papers/steinsland.py [--dtype s,d] [--layout nn,tn] [--seconds 10m] [--out FOLDER]``
 
 A scheme says which operands pass through shared memory, and whether a thread computes one element or a
-register tile. For each scheme the script times a random sample of tiles: with and without padding, private
-operands by blocks along k of two sizes, stripes along k transposed on the way to shared memory or kept, and
-loads from global memory by the read-only path or not. The two kernels of Appendix A are first. The cost model
-rules nothing out; what needs more registers than a thread has is left out.
+register tile. For each scheme the script times a random sample of tiles, with and without padding. Private
+operands go by blocks along k of two sizes. Stripes along k are transposed on the way to shared memory or
+kept, and loads from global memory take the read-only path or not. The two kernels of Appendix A are first.
+The cost model rules nothing out; what needs more registers than a thread has is left out.
 """
 
 from __future__ import annotations

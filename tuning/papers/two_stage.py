@@ -1,6 +1,6 @@
 """Two-stage tuning as in PLASMA: ``python tuning/papers/two_stage.py [--routine trsm] [--dtype d] [SWEEP]``
 
-PLASMA tunes its serial kernels first and times a factorization only with the (NB, IB) pairs that do best
+PLASMA tunes its serial kernels first. It times a factorization only with the (NB, IB) pairs that do best
 there (Dongarra and Moore, *Empirical Performance Tuning of Dense Linear Algebra Software*, 3.3.1).
 
 Here the caller is the recursion of TRSM and TRMM. What is combined are a leaf kernel, the order at which the

@@ -1,17 +1,17 @@
 """scipy.linalg.blas, name for name, on any arrays, and GEMMTR, which SciPy lacks.
 
-Parameters, order, defaults and results are SciPy's: results are column-major, ``overwrite_c`` and
-``overwrite_b`` mean *may* overwrite (which happens to column-major arrays of the routine's dtype), a vector
-is a matrix of one column and a number a matrix of one element; a result that replaces either has its shape.
+Parameters, order, defaults and results are SciPy's: results are column-major, and ``overwrite_c`` and
+``overwrite_b`` mean *may* overwrite. That happens to column-major arrays of the routine's dtype. A vector is
+a matrix of one column and a number a matrix of one element; a result that replaces either has its shape.
 Lists, numbers, integers and all floating-point arrays are cast to the routine's dtype, float64 to float32
 too. Where SciPy loses an imaginary part in silence this raises TypeError: complex arrays or numbers in real
 routines; where SciPy's BLAS prints a complaint and computes nothing (``trans=2`` of zsyrk), ValueError. The
 functions without a prefix take the dtype from the arrays.
 
 An array of several dimensions is a vector by columns. Vectors are written in place where they are contiguous
-by columns and of the routine's dtype, those of Level 2 where ``overwrite_x`` and ``overwrite_y`` allow it.
-Banded and packed matrices are computed by SciPy's BLAS, and refused on a device. Vectors and matrices without
-elements are taken, where SciPy refuses some, and leave what the reference BLAS leaves.
+by columns and of the routine's dtype, those of Level 2 also where ``overwrite_x`` and ``overwrite_y`` allow
+it. Banded and packed matrices are computed by SciPy's BLAS, and refused on a device. Vectors and matrices
+without elements are taken, where SciPy refuses some, and leave what the reference BLAS leaves.
 
 These signatures have neither ``stream`` nor ``backend``: device arrays run on their library's current
 stream, and ``PYBLASGPU_BACKEND`` sends host arrays. Products take ``method``, which SciPy lacks.

@@ -315,7 +315,7 @@ def nrm2(x: Array, *, out: Array = None, stream: Stream = None, backend: str | N
 
     Notes
     -----
-    Squares neither overflow nor underflow: large and small numbers are scaled before (Blue, *A portable
+    Squares neither overflow nor underflow, as large and small numbers are scaled before (Blue, *A portable
     Fortran program to find the Euclidean norm of a vector*, ACM TOMS 4, 1978). Relative error at most
     ``(n/2 + 3) u``, u the unit roundoff; in practice a few u.
 

@@ -79,26 +79,26 @@ def gemm(
     Componentwise error at most ``(k+2) u (|alpha| |a| |b| + |beta| |out|)``, u the unit roundoff; for complex
     numbers sqrt(8) times that. NaN and Inf in what is read reach every entry that depends on it.
 
-    With ``method='3m'`` the error of a product is that of sums of ``(|Re a| + |Im a|) (|Re b| + |Im b|)``: an
-    imaginary part far smaller than the real one may lose all its digits (Higham, *Stability of a method for
-    multiplying complex matrices with three real matrix multiplications*, SIAM J. Matrix Anal. Appl. 13,
+    With ``method='3m'`` the error of a product is that of sums of ``(|Re a| + |Im a|) (|Re b| + |Im b|)``. So
+    an imaginary part far smaller than the real one may lose all its digits (Higham, *Stability of a method
+    for multiplying complex matrices with three real matrix multiplications*, SIAM J. Matrix Anal. Appl. 13,
     1992), and Inf in one part makes both NaN.
 
-    With ``method='tensor'`` each float32 is split into two FP16 numbers, scaled by powers of two for each row
-    of `a`, each column of `b` and each 32 to 256 of the inner extent. A product of complex64 is computed as
-    four of its parts. The device itself finds the tiles of the result whose operands have elements that such
-    pairs cannot hold, as NaN, Inf and what is 2^-28 of its neighbours. Large products take three BF16 numbers
-    an element there, others FMAs; the host does not wait for it.
-    The bound rests on what is known of the tensor cores' sums, that they keep 24 bits of the largest addend.
-    The workspace is as large as `a` and `b`, for a complex `a` twice as large, and in large products half
-    as much again.
+    With ``method='tensor'`` each float32 is split into two FP16 numbers. They are scaled by powers of two for
+    each row of `a`, each column of `b` and each 32 to 256 of the inner extent. A product of complex64 is
+    computed as four of its parts. The device itself finds the tiles of the result whose operands have
+    elements that such pairs cannot hold. These are NaN, Inf and what is 2^-28 of its neighbours. Large
+    products take three BF16 numbers an element there, others FMAs; the host does not wait for it. The bound
+    rests on what is known of the tensor cores' sums, that they keep 24 bits of the largest addend. The
+    workspace is as large as `a` and `b`, for a complex `a` twice as large, and in large products half as much
+    again.
 
-    Rows of a float64 `a` and columns of `b` are scaled to integers instead, whose product is computed exactly
-    from residues modulo 14 numbers (Ozaki, Uchino and Imamura, *Ozaki Scheme II*, arXiv:2504.08009, 2025).
-    A product of complex128 is made of three of its parts, whose residues are subtracted exactly.
-    The device finds the tiles of the result whose error might exceed the bound, as with rows whose elements
-    differ by more than 2^20, and computes them by FMAs. The workspace is up to 6 GiB, and at most half
-    of the memory that is free.
+    Rows of a float64 `a` and columns of `b` are scaled to integers instead. Their product is computed exactly
+    from residues modulo 14 numbers (Ozaki, Uchino and Imamura, *Ozaki Scheme II*, arXiv:2504.08009, 2025). A
+    product of complex128 is made of three of its parts, whose residues are subtracted exactly. The device
+    finds the tiles of the result whose error might exceed the bound, and computes them by FMAs. Rows whose
+    elements differ by more than 2^20 make such tiles. The workspace is up to 6 GiB, and at most half of the
+    memory that is free.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Repeated calls of keyword functions: on device arrays as they are kept, on NumPy arrays by SciPy.
 
-SciPy's functions write column-major results. A row-major one is the transpose of such: of a product of the
-transposed operands in the other order, of a system from the other side, of the other triangle. A row-major
+SciPy's functions write column-major results. A row-major one is the transpose of such. That is a product of
+the transposed operands in the other order, a system from the other side, the other triangle. A row-major
 operand is passed as its transpose where a flag can say so. What becomes of the flags is found once.
 """
 

@@ -74,8 +74,8 @@ def _make_sytrf(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
 
         Notes
         -----
-        D has blocks of order one and two. A block is chosen as by LAPACK's sytf2: with the larger elements of
-        two columns, so that elements grow at most by a factor of 2.57 a step (Bunch and Kaufman, *Some stable
+        D has blocks of order one and two. A block is chosen as by LAPACK's sytf2, with the larger elements of
+        two columns. So elements grow at most by a factor of 2.57 a step (Bunch and Kaufman, *Some stable
         methods for calculating inertia and solving symmetric linear systems*, Math. Comput. 1977).
 
         Examples

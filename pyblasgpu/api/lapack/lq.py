@@ -31,10 +31,10 @@ def _make_gelqf(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         Returns
         -------
         lq : array, shape (m, n) or (..., m, n)
-            L in the lower triangle, and right of its diagonal the conjugated vectors v of the reflectors
+            L in the lower triangle. Right of its diagonal are the conjugated vectors v of the reflectors
             without their first elements, which are 1; column-major unless it is `a`.
         tau : array, shape (min(m, n),) or (..., min(m, n))
-            The factors of the reflectors: the conjugate transpose of Q is the product of all
+            The factors of the reflectors. The conjugate transpose of Q is the product of all
             ``I - tau v vᴴ``, from the left.
         work : array
         info : int

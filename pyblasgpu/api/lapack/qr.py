@@ -28,7 +28,7 @@ def _make_geqrf(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         Returns
         -------
         qr : array, shape (m, n) or (..., m, n)
-            R in the upper triangle, and below its diagonal the vectors v of the reflectors without their
+            R in the upper triangle. Below its diagonal are the vectors v of the reflectors without their
             first elements, which are 1; column-major unless it is `a`.
         tau : array, shape (min(m, n),) or (..., min(m, n))
             The factors of the reflectors: Q is the product of all ``I - tau v vᴴ``, from the left.
@@ -46,7 +46,7 @@ def _make_geqrf(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         -----
         Conventions are LAPACK's: R has a real diagonal, of either sign. Where a column is zero below the
         diagonal, and the diagonal real, tau is 0. ``Q R = a + E`` with columns of E at most a small multiple
-        of ``m n u`` times those of `a`, u the unit roundoff (Higham, *Accuracy and Stability of Numerical
+        of ``m n u`` times those of `a`. u is the unit roundoff (Higham, *Accuracy and Stability of Numerical
         Algorithms*, Theorem 19.4).
 
         Examples

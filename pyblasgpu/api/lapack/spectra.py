@@ -250,8 +250,8 @@ def _spectrum(
 ) -> Any:
     """SciPy's results for matrices, of which the lower triangle is read, or not, or all where `low` is None.
 
-    Of matrices that are not finite, with which LAPACK may iterate for ever, results are NaN and `info` is n,
-    the lesser extent, as on a device.
+    LAPACK may iterate for ever on matrices that are not finite. Their results are NaN and `info` is n, the
+    lesser extent, as on a device.
     """
     if all(is_finite(matrix, low) for matrix in each):
         return _called(name, routine, each, options)

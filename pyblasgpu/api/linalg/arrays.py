@@ -160,8 +160,8 @@ class Arrays(NamedTuple):
         return array if self.library.host else self.xp.asarray(array, **self.placement)
 
     def may_overwrite(self, flag: Any, name: str, argument: str, array: Any) -> bool:
-        """Whether results may go into `array`: the `flag` allows it, it shares no memory with other arrays of
-        the call, and it is no host stack, as by SciPy.
+        """Whether results may go into `array`, as by SciPy. The `flag` allows it, it shares no memory with
+        other arrays of the call, and it is no host stack.
         """
         if not enabled(flag, name, argument) or (self.library.host and len(array.shape) > 2):
             return False

@@ -1,9 +1,9 @@
 """Reduced QR factors of tall device matrices by Cholesky factors: products, and inverses of triangles.
 
 R of A is the Cholesky factor of AᴴA, and Q = A R⁻¹. Q is as orthonormal as AᴴA is exact where the columns of
-A, scaled to norm one, are nearly so: the eigenvalues of their AᴴA are within one half of one. Then one round
-is enough. Else a second round with Q makes that orthonormal to a few roundoffs, unless A is too near to a
-matrix of less rank (Yamamoto, Nakatsukasa, Yanagisawa and Fukaya, 2015): Q has to pass the same test.
+A, scaled to norm one, are nearly so. The eigenvalues of their AᴴA are within one half of one then, and one
+round is enough. Else a second round with Q makes that orthonormal to a few roundoffs (Yamamoto, Nakatsukasa,
+Yanagisawa and Fukaya, 2015). Q has to pass the same test first: A may be too near to a matrix of less rank.
 
 A product with R⁻¹ takes a fraction of a substitution's time. But A − Q R, which substitution keeps within
 roundoffs of A, is up to |A| |R⁻¹| |R| roundoffs then, and no second round mends that. Where columns of
@@ -36,8 +36,8 @@ SMALL = {4: 2.0**-100, 8: 2.0**-960}
 
 
 class _Round(NamedTuple):
-    """Q, R, its inverse if Q is a product, the info of the Cholesky factor, and the departure of A from
-    orthogonality, a number on the device.
+    """Q, R, its inverse if Q is a product, and the info of the Cholesky factor. Last is the departure of A
+    from orthogonality, a number on the device.
     """
 
     q: Any

@@ -38,7 +38,7 @@ def dot(a: Array, b: Array, out: Array = None) -> Array:
     Returns
     -------
     array
-        Sums over the last axis of `a` and the last but one (or the only one) of `b`, of shape
+        Sums over the last axis of `a` and the last but one (or the only one) of `b`. Their shape is
         ``a.shape[:-1] + b.shape[:-2] + b.shape[-1:]``. If one is a number, its product with the other. A
         scalar for two vectors.
 

@@ -1,8 +1,8 @@
 """Singular values and vectors of batches by those of Hermitian matrices, products and QR factors.
 
 In single precision these are AᴴA in double precision. The squares of singular values have twice their digits,
-and double precision has more than that: so small ones lose nothing that single precision would keep. In
-double precision it is the matrix [[0, A], [Aᴴ, 0]] of twice the order, whose largest eigenvalues are the
+and double precision has more than that. So small ones lose nothing that single precision would keep. In
+double precision it is the matrix [[0, A], [Aᴴ, 0]] of twice the order. Its largest eigenvalues are the
 singular values, with [u, v] as vectors (Jordan and Wielandt).
 
 Columns of A V, or of U and V, are orthogonal but where singular values are small. There QR factors make them

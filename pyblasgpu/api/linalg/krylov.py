@@ -1,10 +1,9 @@
 """Corrections of solutions by GMRES, with factors of low precision as right preconditioner.
 
-Of the vectors z_j that the factors return for a basis v_j of the Krylov space, the correction is the
-combination with the least residual (Saad, *A flexible inner-outer preconditioned GMRES algorithm*, 1993).
-Directions in which the factors fail cost a step each, if they solve alike for all vectors: in float64 too
-(Carson and Higham, *Accelerating the solution of linear systems by iterative refinement in three precisions*,
-2018).
+The factors return vectors z_j for a basis v_j of the Krylov space. The correction is their combination with
+the least residual (Saad, *A flexible inner-outer preconditioned GMRES algorithm*, 1993). Directions in which
+the factors fail cost a step each, if they solve alike for all vectors: in float64 too. See Carson and Higham,
+*Accelerating the solution of linear systems by iterative refinement in three precisions*, 2018.
 """
 
 from __future__ import annotations

@@ -55,10 +55,10 @@ def lstsq(
         roundoff of the dtype, twice over. 'gels' takes none. Device arrays are solved by singular values
         then, or with 'gelsy' by QR factors with pivots, whose condition is at most 1 over `cond`.
     lapack_driver : {'gelsd', 'gelsy', 'gelss', 'gels'}, optional
-        LAPACK's routine: by singular values ('gelsd', 'gelss'), by QR factors with pivots ('gelsy'), or by QR
-        factors of matrices of full rank ('gels'), which takes the least time. By default 'gelsd' of host
-        arrays, and 'gels' of device arrays, for which 'gelsd' and 'gelss' are Jacobi's method. 'gelsy' takes
-        device matrices of any size and rank.
+        LAPACK's routine. It goes by singular values ('gelsd', 'gelss'), by QR factors with pivots ('gelsy'),
+        or by QR factors of matrices of full rank ('gels'). The last takes the least time. By default 'gelsd'
+        of host arrays, and 'gels' of device arrays, for which 'gelsd' and 'gelss' are Jacobi's method.
+        'gelsy' takes device matrices of any size and rank.
     method : {'tensor'}, optional
         Products on tensor cores, see `pyblasgpu.gemm`. It changes nothing on the processor. SciPy has no such
         argument.
@@ -91,7 +91,7 @@ def lstsq(
     Notes
     -----
     The solution by QR factors is that of a problem whose matrix and right-hand side differ by a small
-    multiple of ``m n u``, relative to columns, u the unit roundoff (Higham, *Accuracy and Stability of
+    multiple of ``m n u``, relative to columns. u is the unit roundoff (Higham, *Accuracy and Stability of
     Numerical Algorithms*, Theorem 20.3).
 
     Examples

@@ -78,9 +78,9 @@ def expm(A: Array) -> Array:
 
     Notes
     -----
-    Device arrays are computed by scaling and squaring, each matrix with its own scale (Higham, *The scaling
-    and squaring method for the matrix exponential revisited*, SIAM Journal on Matrix Analysis and
-    Applications 26, 2005). The call waits for their norms.
+    Device arrays are computed by scaling and squaring, each matrix with its own scale. See Higham, *The
+    scaling and squaring method for the matrix exponential revisited*, SIAM Journal on Matrix Analysis and
+    Applications 26, 2005. The call waits for their norms.
 
     Examples
     --------
@@ -153,8 +153,8 @@ def funm(A: Array, func: Callable[..., Any], disp: Flag = True, *, hermitian: Fl
     Parameters
     ----------
     func : callable
-        Returns the function of each of an array of numbers: of complex ones, or real ones of Hermitian
-        matrices, in an array of the library of `A`.
+        Returns the function of each of an array of numbers, in an array of the library of `A`. The numbers
+        are complex ones, or real ones of Hermitian matrices.
 
     Returns
     -------

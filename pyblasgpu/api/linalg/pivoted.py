@@ -1,6 +1,6 @@
 """Least squares of device matrices of any rank by QR factors with pivots, as LAPACK's gelsy.
 
-The rank is that of the largest leading triangle of R whose condition is not too large, by estimates that grow
+The rank is that of the largest leading triangle of R whose condition is not too large. Estimates of it grow
 by a column at a time (Bischof, 1990). The rows of R that count have LQ factors, which give the least norm.
 """
 

@@ -71,8 +71,8 @@ def matmul(
         The array for the result, by default a new one. It may share memory with `x1` and `x2`, and may have
         any dtype that `casting` allows.
     order : {'K', 'A', 'C', 'F'}, default 'K'
-        Order of a new result: C-contiguous, F-contiguous (stacks as a whole), by 'A' F-contiguous if all
-        inputs are, by 'K' matrices that are column-major if those of all inputs are.
+        Order of a new result: C-contiguous or F-contiguous (stacks as a whole). By 'A' it is F-contiguous if
+        all inputs are, by 'K' its matrices are column-major if those of all inputs are.
 
     Returns
     -------

@@ -63,8 +63,8 @@ def qr(
     lwork : int, optional
         Accepted where it is at least n or -1, and not needed: the workspace is the library's.
     mode : {'full', 'economic', 'r', 'raw', 'complete', 'reduced'}, default 'full'
-        Whether Q is square ('full', NumPy's 'complete') or has k columns ('economic', NumPy's 'reduced'), is
-        not computed ('r'), or stays what `pyblasgpu.lapack.geqrf` leaves ('raw').
+        Whether Q is square ('full', NumPy's 'complete') or has k columns ('economic', NumPy's 'reduced'). Or
+        it is not computed ('r'), or stays what `pyblasgpu.lapack.geqrf` leaves ('raw').
 
     Returns
     -------

@@ -56,9 +56,9 @@ def solve(
     check_finite : bool, optional
         Whether to look for Inf and NaN, and at the condition; by default that is done for host arrays alone.
     assume_a : str, optional
-        The structure of `a`, by SciPy's names: 'positive definite' ('pos') by Cholesky factors, 'general'
-        ('gen') by LU factors, 'upper triangular' and 'lower triangular' by substitution, 'diagonal' by
-        division; 'symmetric' ('sym') and 'hermitian' ('her') by L D L^H factors on the processor, and on a
+        The structure of `a`, by SciPy's names. 'positive definite' ('pos') is solved by Cholesky factors,
+        'general' ('gen') by LU factors, 'upper triangular' and 'lower triangular' by substitution, 'diagonal'
+        by division; 'symmetric' ('sym') and 'hermitian' ('her') by L D L^H factors on the processor, and on a
         device by LU factors of the whole matrix. 'tridiagonal' and 'banded' are for host arrays, and are
         SciPy's. By default the structure of one host matrix is looked for, and other arrays are general.
     transposed : bool, default False
@@ -96,9 +96,9 @@ def solve(
 
     Notes
     -----
-    With ``method='tensor'`` a solution of float64 is refined, with residuals in float64, until
-    ``max |b - a x| <= sqrt(n) eps ||a||_inf max |x|`` for each right-hand side, n the order and eps = 2^-53.
-    That is the test of LAPACK's dsgesv and dsposv, 30 steps at most (Langou et al., *Exploiting the
+    With ``method='tensor'`` a solution of float64 is refined, with residuals in float64, until for each
+    right-hand side ``max |b - a x| <= sqrt(n) eps ||a||_inf max |x|``. Here n is the order and eps = 2^-53.
+    That is the test of LAPACK's dsgesv and dsposv. There are 30 steps at most (Langou et al., *Exploiting the
     performance of 32 bit floating point arithmetic in obtaining 64 bit accuracy*, SC 2006). It holds where
     the condition is below about 1e7. GMRES with the same factors, in float64, follows where a step brings
     little, as with few singular values beyond float32. Otherwise, and where float32 cannot hold `a`, factors

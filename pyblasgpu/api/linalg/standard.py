@@ -64,8 +64,8 @@ def eigenpairs(
     low : bool
         Whether the lower triangle is read, else the upper one.
     with_vectors : bool or pair of int, default True
-        A pair, of device arrays, is the first vector that is wanted, and the one after the last. Others may
-        be anything.
+        A pair, of device arrays, is the first vector to compute, and the one after the last. Others may be
+        anything.
     driver : str, optional
         LAPACK's routine, of host arrays.
 

@@ -1,6 +1,6 @@
 """``cpu_triangle``: a lower triangle solved or multiplied in place, the leaf of TRSM and TRMM on a processor.
 
-Columns of B pass through a buffer, THR_M of a register tile at a time, side by side: a row of the buffer is a
+Columns of B pass through a buffer, THR_M of a register tile at a time, side by side. A row of the buffer is a
 column of GEMM's packed A. So what THR_N rows need of the rows above is computed by the same register tile as
 in `cpu_gemm`; T is packed for that once. The triangles on the diagonal, THR_N rows high, are done row by row.
 """

@@ -1,7 +1,7 @@
 """Eigenvalues of Hermitian NumPy arrays, and singular values, by SciPy's LAPACK, in place.
 
-Of matrices that are not finite, with which LAPACK may iterate for ever, results are NaN and `info` is n, the
-lesser extent, as on a device.
+LAPACK may iterate for ever on matrices that are not finite. Their results are NaN and `info` is n, the lesser
+extent, as on a device.
 
 Leading dimensions count matrices; `w` and `s` have shape (..., n, 1), and are real.
 """

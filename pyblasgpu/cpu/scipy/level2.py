@@ -1,7 +1,7 @@
 """Level 2 of NumPy arrays on SciPy's BLAS: vectors are columns, of shape (..., n, 1); see `cpu`.
 
-What SciPy's Level 2 lacks, as symmetric complex matrices, and what its BLAS reads too much for, as triangles
-with NaN beyond them, is computed by Level 3 with one column.
+Level 3 with one column computes what SciPy's Level 2 lacks, as symmetric complex matrices. It does so where
+SciPy's BLAS reads too much, as for triangles with NaN beyond them.
 """
 
 from __future__ import annotations

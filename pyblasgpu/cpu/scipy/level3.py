@@ -3,9 +3,9 @@
 The outputs' leading dimensions count matrices; the inputs' broadcast to them. SciPy's wrappers write in place
 only into column-major arrays without padding, so others are computed in a copy and written back.
 
-OpenBLAS multiplies the zeros of the other triangle in TRMM, and by reciprocals of the diagonal in TRSM: NaN
-and Inf reach what does not depend on them. Where its result is not finite, or a reciprocal would not be
-normal, the result is computed once more by recursion, which multiplies what is read and divides truly.
+OpenBLAS multiplies the zeros of the other triangle in TRMM, and by reciprocals of the diagonal in TRSM. So
+NaN and Inf reach what does not depend on them. Where its result is not finite, or a reciprocal would not be
+normal, the result is computed once more by recursion. This multiplies what is read and divides truly.
 """
 
 from __future__ import annotations

@@ -233,8 +233,8 @@ def host_array(array: Any, routine: str, argument: str, written: bool = False) -
 def output_view(array: Any, dtype: Dtype) -> Layout | np.ndarray | None:
     """Return the view of `array` that a result of this dtype is written to; None where it may not be.
 
-    An array is no output if it is of another dtype, immutable, read-only, lazily conjugated or negated,
-    misaligned, has elements that share an address, or is no array. Nothing is raised.
+    An array is no output if it is of another dtype, immutable, read-only, lazily conjugated or negated, or
+    misaligned. Nor is it if elements share an address, or it is no array. Nothing is raised.
     """
     try:
         if stored_dtype(dtype_name(array)) is not dtype:

@@ -156,7 +156,7 @@ class Library:
         """All that `layout` reads of each array but its address, hashable, and the addresses.
 
         The shape, strides and dtype of each array are first, then all else. None where the read costs as much
-        as a new description of the arrays, or where they are not all of one type of device arrays.
+        as a new description of the arrays. None, too, where they are not all of one type of device arrays.
         """
         return None
 

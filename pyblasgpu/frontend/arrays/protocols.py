@@ -1,7 +1,7 @@
 """Arrays of any library that exports DLPack or the CUDA array interface, and Numba's.
 
-A call waits for pending work of the library as the protocol says: DLPack's exporter gets the stream of
-the call, and the CUDA array interface names its own. A new result becomes an array of the library through its
+A call waits for pending work of the library as the protocol says. DLPack's exporter gets the stream of the
+call, and the CUDA array interface names its own. A new result becomes an array of the library through its
 `from_dlpack`, which has the library's stream wait for the call's.
 """
 
@@ -288,8 +288,8 @@ def _is_immutable(array: Any) -> bool:
 
 
 def _may_be_written(array: Any) -> bool:
-    """Whether NumPy's view of `array` is read-only only because DLPack cannot say otherwise: the exporter is
-    older than its version 1, and exports writable arrays alone.
+    """Whether NumPy's view of `array` is read-only only because DLPack cannot say otherwise. The exporter is
+    older than its version 1 then, and exports writable arrays alone.
     """
     if _is_immutable(array):
         return False

@@ -83,9 +83,9 @@ class Call:
     dtype : Dtype, optional
         The dtype to compute in; by default what `common_dtype` makes of the inputs.
     vectors : mapping of str to Vector or None, optional
-        The arguments, 'out' among them, that are vectors, of shape (..., length), and which elements are
-        meant, None: all; see `vectors`. They become matrices of one column. A copy of host arrays would take
-        longer than the computation with vectors: unless the call names 'cuda', it runs on the CPU.
+        The arguments, 'out' among them, that are vectors, of shape (..., length). Values are the elements
+        that are meant, None: all; see `vectors`. They become matrices of one column. A copy of host arrays
+        would take longer than the computation with vectors: unless the call names 'cuda', it runs on the CPU.
 
     Attributes
     ----------

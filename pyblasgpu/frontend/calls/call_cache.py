@@ -1,7 +1,7 @@
 """Checked calls that are kept, to be repeated on arrays of one layout.
 
 A small product is over in the few microseconds that the checks of its arrays take. They depend, but for the
-addresses, on the arrays' library, shapes, strides, dtypes and devices: where all are as they were, only the
+addresses, on the arrays' library, shapes, strides, dtypes and devices. Where all are as they were, only the
 addresses are checked.
 """
 

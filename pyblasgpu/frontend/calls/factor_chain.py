@@ -1,7 +1,7 @@
 """Chains of factorizations on device arrays, recorded while a function runs and repeated at other addresses.
 
-Where the routines that a function calls read nothing but the arrays that were passed and what routines before
-them have left, only addresses differ when it is called again. What is no result is in one allocation, and
+Routines that a function calls may read nothing but the arrays that were passed and what routines before them
+have left. Then only addresses differ when it is called again. What is no result is in one allocation, and
 numbers that should be 0 are read in one transfer.
 """
 

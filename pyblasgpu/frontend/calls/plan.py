@@ -88,8 +88,8 @@ class Plan:
         Parameters
         ----------
         a, b, out : array
-            Arrays like those that the plan was made with in type, shape, strides, dtype and device, and as
-            many bytes beyond a multiple of 16.
+            Arrays like those that the plan was made with in type, shape, strides, dtype and device. They
+            begin as many bytes beyond a multiple of 16.
         stream : int or stream object, optional
             The stream of the call; by default the plan's.
 

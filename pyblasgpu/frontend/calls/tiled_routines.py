@@ -25,7 +25,7 @@ class TiledRoutine(NamedTuple):
         Names of its inputs, and last of its output, in the list of tasks.
     extents : tuple of int
         The extents that are cut into tiles: m, n and k of gemm, n and k of syrk, m and n of symm, trmm and
-        trsm, n of potrf, n and the number of right-hand sides of potrs.
+        trsm. Of potrf it is n, of potrs n and the number of right-hand sides.
     flags : dict
         Its keyword arguments.
     is_new_output : bool
