@@ -103,6 +103,8 @@ class Routine:
         Factor of the work, as numerator and denominator.
     crossover : str
         The kind of calls with which it shares the size from which on the GPU pays; '' for none.
+    direct : str
+        Dtypes in which SciPy's function of its name computes NumPy arrays as they are.
     launches : str
         ``module`` or ``module:function`` of its launch list, relative to the package if it begins with a dot.
     cpu : str
@@ -134,6 +136,7 @@ class Routine:
     work: tuple[str, ...] = ()
     fmas: tuple[int, int] = (1, 1)
     crossover: str = ""
+    direct: str = "sdcz"
     launches: str = ""
     cpu: str = ""
     tasks: str = ""

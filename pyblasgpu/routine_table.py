@@ -61,7 +61,7 @@ _LEVEL_1 = (
     replace(_MAP, stem="axpy"),
     replace(_MAP, stem="swap"),
     replace(_MAP, stem="rot", names={"c": ("csrot",), "z": ("zdrot",)}),
-    replace(_MAP, stem="rotm", letters=_REAL, launches=""),
+    replace(_MAP, stem="rotm", letters=_REAL, direct="", launches=""),
     replace(
         _REDUCTION,
         stem="dot",
@@ -103,6 +103,7 @@ _SYR = Routine(
     counterpart="her",
     work=("m", "m"),
     fmas=(1, 2),
+    direct=_REAL,
     launches=".routines.level2.syr",
     cpu=".cpu.scipy.level2:syr",
 )
@@ -148,7 +149,7 @@ _LEVEL_2 = (
         cpu=".cpu.scipy.level2:ger",
     ),
     _SYMV,
-    replace(_SYMV, stem="hemv", letters=_COMPLEX, hermitian=True, counterpart="symv"),
+    replace(_SYMV, stem="hemv", letters=_COMPLEX, hermitian=True, counterpart="symv", direct=""),
     _TRMV,
     replace(
         _TRMV,
@@ -159,9 +160,11 @@ _LEVEL_2 = (
         cpu=".cpu.scipy.level3:trsm",
     ),
     _SYR,
-    replace(_SYR, stem="her", letters=_COMPLEX, hermitian=True, real=("alpha",), counterpart="syr"),
+    replace(
+        _SYR, stem="her", letters=_COMPLEX, hermitian=True, real=("alpha",), counterpart="syr", direct=""
+    ),
     _SYR2,
-    replace(_SYR2, stem="her2", letters=_COMPLEX, hermitian=True, counterpart="syr2"),
+    replace(_SYR2, stem="her2", letters=_COMPLEX, hermitian=True, counterpart="syr2", direct=""),
 )
 
 # ------------------------------------------------------------------------------------------------ level 3
@@ -288,6 +291,7 @@ _LEVEL_3 = (
         switches=("is_new_output",),
         work=("n", "n", "k"),
         fmas=(1, 2),
+        direct="",
         launches=".routines.level3.gemmtr",
         cpu=".cpu.scipy.level3:gemmtr",
         bound=f"{_BOUNDS}:rank_k_error",

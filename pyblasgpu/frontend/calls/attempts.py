@@ -17,12 +17,6 @@ from .direct import Accepts, Attempt, Facts, directly, scipys
 __all__ = ["attempt_of", "by_scipy"]
 
 _MODULES = {"level1": "blas", "level2": "blas", "level3": "blas", "lapack": "lapack"}
-#: Routines that SciPy's function of their name does not compute here: for all dtypes, for complex ones.
-_OTHERWISE = {
-    "gelqf", "gemmtr", "geqp3", "geqrf", "gesdd", "hemv", "her", "her2", "hesv", "hetrf", "hetri", "hetrs",
-    "laswp", "orglq", "orgqr", "ormlq", "ormqr", "rotm", "syevd", "sysv", "sytrf", "sytri", "sytrs",
-}  # fmt: skip
-_OTHERWISE_IF_COMPLEX = {"syr"}
 #: Vectors that Level 1 overwrites where no flag is to allow it.
 _IN_PLACE = {"axpy": "y", "copy": "y", "scal": "x", "swap": "xy"}
 #: Numbers of Level 1.
@@ -100,10 +94,11 @@ def by_scipy(function: Callable[..., Any], stem: str, name: str, dtype: Dtype | 
     dtype : Dtype or None
         None for the dtype of the arrays.
     """
-    routine = ROUTINES.get(stem)
-    letters = () if routine is None else routine.letters if dtype is None else dtype.letter
-    names = {letter: letter + stem if dtype is None else name for letter in letters if _serves(stem, letter)}
-    if routine is None or not names:
+    if (routine := ROUTINES.get(stem)) is None:
+        return function
+    letters = routine.letters if dtype is None else dtype.letter
+    names = {x: x + stem if dtype is None else name for x in letters if x in routine.direct}
+    if not names:
         return function
     return directly(function, _facts(routine, names, tuple(signature(function).parameters)))
 
@@ -111,7 +106,7 @@ def by_scipy(function: Callable[..., Any], stem: str, name: str, dtype: Dtype | 
 @cache
 def attempt_of(routine: Routine, letter: str, name: str) -> Attempt | None:
     """The calls that SciPy's function of this name may serve, with its own parameters; None for none."""
-    if not _serves(routine.stem, letter):
+    if letter not in routine.direct:
         return None
     written = re.search(r"\((.*?)\)", scipys(_MODULES[routine.group], name).__doc__ or "")
     if written is None:
@@ -122,11 +117,6 @@ def attempt_of(routine: Routine, letter: str, name: str) -> Attempt | None:
     # arrays that may be left out may be None
     left_out = {*facts.arrays}.difference(needed.split(","))
     return Attempt({each: None if each in left_out else ... for each in parameters}, facts)
-
-
-def _serves(stem: str, letter: str) -> bool:
-    """Whether SciPy's functions of a routine's names compute here in this dtype."""
-    return stem not in (_OTHERWISE | _OTHERWISE_IF_COMPLEX if DTYPES[letter].is_complex else _OTHERWISE)
 
 
 def _facts(routine: Routine, names: Mapping[str, str], parameters: tuple[str, ...]) -> Facts:
