@@ -45,6 +45,7 @@ RUNS: tuple[tuple[str, str, dict[str, Any], str], ...] = (
     ("tensor_level3", "--sizes 24", {}, "cases"),
     ("tensor_level3", "--sizes 24 --routines ctrmm ctrsm cgetrf csyrk csymm --columns 4", {}, "cases"),
     ("hpl_mxp", "--sizes 24 --cards 1 2", ONE_CARD, "systems"),
+    ("pivot_growth", "--sizes 24 --widths 4 --rows 8", {}, "results"),
     ("lu", "--kinds squares,solves,batches,configs --letters sz", LU, "squares solves batches configs"),
     ("level1", "--sizes 64", LEVEL1, "results"),
     ("l1_size", "--sizes 4 8", {}, "results"),

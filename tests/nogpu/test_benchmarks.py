@@ -6,13 +6,14 @@ import argparse
 import io
 import json
 import sys
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from rich.console import Console
 
-from benchmarks import counters
+from benchmarks import counters, pivot_growth
 from benchmarks.study import Option, Study, attempt, means, parser, run
 from pyblasgpu import cli
 from pyblasgpu.bench import command as bench_command
@@ -247,6 +248,27 @@ def test_what_is_compared_has_its_rounds_in_turn():
     runs = {name: lambda name=name: order.append(name) for name in "ab"}
     assert medians_in_turn(runs, clock, lambda: order.append("-"), repeats=3) == {"a": 2.0, "b": 6.0}
     assert "".join(order) == "-a-b" * 4
+
+
+@pytest.mark.parametrize("name", pivot_growth.SETS)
+def test_factors_by_a_tournament(name):
+    """One block proposes what partial pivoting takes; several agree on other pivots, of factors as good."""
+    a = pivot_growth.SETS[name](40)
+    found = [
+        pivot_growth.factor(a, 4, choose)
+        for choose in (
+            pivot_growth.partial_pivots,
+            partial(pivot_growth.tournament_pivots, rows=40),
+            partial(pivot_growth.tournament_pivots, rows=8),
+        )
+    ]
+    for factors, order, _ in found:
+        product = (np.tril(factors, -1) + np.eye(40)) @ np.triu(factors)
+        np.testing.assert_allclose(product, a[order], atol=1e-13 * abs(factors).max())
+    orders = [order.tolist() for _, order, _ in found]
+    assert all(sorted(order) == list(range(40)) for order in orders)
+    if name not in ("wilkinson", "foster"):  # whose elements are equal, up to roundings
+        assert orders[0] == orders[1] != orders[2]
 
 
 def test_counters_of_trmm_have_two_rivals():
