@@ -445,6 +445,18 @@ def test_tall_matrices_of_a_large_condition(fake, decide_by, fails):
     assert (r[0, 0, 0] > 0) == (not fails)
 
 
+@pytest.mark.parametrize("letter, n", [("s", 6), ("z", 40)])
+@pytest.mark.parametrize("shift, rounds", [(1, 1), (10, 2)])
+def test_rounds_of_tall_matrices(fake, decide_by, monkeypatch, letter, n, shift, rounds):
+    """One where the least eigenvalue of A^H A, columns scaled to norm one, is no small fraction of one."""
+    decide_by(cholesky_qr_min_rows=32)
+    a, taken, take = matrix_of("random", letter, 40 * n, n) + np.float32(shift), [], cholesky_qr._round
+    monkeypatch.setattr(cholesky_qr, "_round", lambda *arguments: taken.append(1) or take(*arguments))
+    q, r = hosts(linalg.qr(fake_device.Array(a.copy()), mode="economic"))
+    assert len(taken) == rounds
+    check_factors(a, q, r)
+
+
 @pytest.mark.parametrize("letter", "dz")
 @pytest.mark.parametrize("width", [2, 128])
 def test_tall_matrices_with_nearly_equal_columns(fake, decide_by, monkeypatch, letter, width):

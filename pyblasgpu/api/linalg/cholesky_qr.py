@@ -1,9 +1,10 @@
 """Reduced QR factors of tall device matrices by Cholesky factors: products, and inverses of triangles.
 
-R of A is the Cholesky factor of AᴴA, and Q = A R⁻¹. Q is as orthonormal as AᴴA is exact where the columns of
-A, scaled to norm one, are nearly so. The eigenvalues of their AᴴA are within one half of one then, and one
-round is enough. Else a second round with Q makes that orthonormal to a few roundoffs (Yamamoto, Nakatsukasa,
-Yanagisawa and Fukaya, 2015). Q has to pass the same test first: A may be too near to a matrix of less rank.
+R of A is the Cholesky factor of AᴴA, and Q = A R⁻¹. With the columns of A scaled to norm one, Q departs from
+orthonormal columns by the roundoffs of AᴴA over its least eigenvalue. Where that is no small fraction of
+one, one round is enough. Else a second round with Q makes that orthonormal to a few roundoffs (Yamamoto,
+Nakatsukasa, Yanagisawa and Fukaya, 2015), unless A is too near to a matrix of less rank: the test is
+made of Q too.
 
 A product with R⁻¹ takes a fraction of a substitution's time. But A − Q R, which substitution keeps within
 roundoffs of A, is up to |A| |R⁻¹| |R| roundoffs then, and no second round mends that. Where columns of
@@ -31,6 +32,9 @@ NARROW = 32  # columns for which a substitution is bound by memory, as a product
 MOST_GROWTH = 64
 #: Sums of a row of |AᴴA − I|, with columns of norm one, that leave all eigenvalues within one half of one.
 MOST_DEPARTURE = 0.5
+#: Sums of a row of |(AᴴA)⁻¹|, with columns of norm one, of a first round that is enough: they bound by how
+#: much errors of AᴴA grow in Q. Of numbers between zero and one they are about eight.
+MOST_SENSITIVITY = 10
 #: Smaller squares of a column's norm are of elements whose squares lose digits; by bytes of a real.
 SMALL = {4: 2.0**-100, 8: 2.0**-960}
 
@@ -68,8 +72,12 @@ def cholesky_qr(arrays: Arrays, a: Any) -> tuple[Any, Any] | None:
     if host_values(first.info).any():
         return None
     q, r, inverse, _, _ = first
-    if inverse is not None and not host_values(_growth(arrays, r, inverse)).max() <= MOST_GROWTH:
+    if inverse is None:
+        inverse, _ = lapack.trtri(r)
+    elif not host_values(_growth(arrays, r, inverse)).max() <= MOST_GROWTH:
         q = trsm(r, a, side="R")
+    if host_values(_sensitivity(arrays, r, inverse)).max() <= MOST_SENSITIVITY:
+        return q, r
     second = _round(arrays, q)
     return (second.q, trmm(second.r, r)) if second.is_last else None
 
@@ -118,6 +126,17 @@ def _growth(arrays: Arrays, r: Any, inverse: Any) -> Any:
     sizes, inverse_sizes = xp.abs(r), xp.abs(inverse)
     norms = xp.sqrt(xp.sum(sizes * sizes, axis=-2))[..., None, :]
     return norms @ inverse_sizes @ sizes / norms
+
+
+def _sensitivity(arrays: Arrays, r: Any, inverse: Any) -> Any:
+    """Sums of rows of |(AᴴA)⁻¹|, with the columns of A scaled to norm one, on the device; larger than
+    MOST_SENSITIVITY where squares lose digits.
+    """
+    xp, sizes = arrays.xp, arrays.xp.abs(r)
+    squares = xp.sum(sizes * sizes, axis=-2)
+    scaled = inverse * xp.sqrt(squares)[..., None]
+    lost = SMALL[arrays.dtype.real_size] / squares
+    return xp.sum(xp.abs(gemm(scaled, scaled, trans_b="C")), axis=-1) + MOST_SENSITIVITY * lost
 
 
 def _departure(arrays: Arrays, gram: Any) -> Any:
