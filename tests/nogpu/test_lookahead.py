@@ -22,7 +22,17 @@ from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.gemm.int8.config import GemmInt8
 from pyblasgpu.routines import copies, launch_list
 from pyblasgpu.routines.joined_lists import joined
-from pyblasgpu.routines.lapack import block_interchanges, geqrf, getrf, lq, orgqr, ormqr, potrf, potrf_panels
+from pyblasgpu.routines.lapack import (
+    block_interchanges,
+    geqrf,
+    getrf,
+    lq,
+    orgqr,
+    ormqr,
+    potrf,
+    potrf_panels,
+    reflectors_in_turn,
+)
 from pyblasgpu.routines.launch_list import BESIDE, CALL
 from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import DTYPES, Side, Trans, Uplo
@@ -222,6 +232,12 @@ def in_two_parts() -> Problem:
     return by_recursion(64)
 
 
+def by_blocks(*arguments, **options) -> Product:
+    """V and T of a block after the other, though there are few of them."""
+    with patch.object(reflectors_in_turn, "SMALL", 0):
+        return Product(*arguments, **options)
+
+
 PROBLEMS = [
     by_recursion,
     in_two_parts,
@@ -233,9 +249,9 @@ PROBLEMS = [
     lambda: Problem(potrf, definite("d", 500)),
     lambda: Problem(geqrf, uniform("d", 400, 500)),
     lambda: Problem(geqrf, uniform("d", 900, 390)),
-    lambda: Product(orgqr.launch_list),
-    lambda: Product(lq.rows_launch_list, letter="z", by_rows=True),
-    lambda: Product(ormqr.launch_list, uniform("d", 450, 20), side=Side.LEFT, trans=Trans.CONJ),
+    lambda: by_blocks(orgqr.launch_list),
+    lambda: by_blocks(lq.rows_launch_list, letter="z", by_rows=True),
+    lambda: by_blocks(ormqr.launch_list, uniform("d", 450, 20), side=Side.LEFT, trans=Trans.CONJ),
 ]
 
 

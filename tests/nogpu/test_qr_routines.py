@@ -12,7 +12,7 @@ from scipy.linalg.lapack import get_lapack_funcs
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.factor.qr.geqrf_small import GeqrfSmall
 from pyblasgpu.kernels.registry import FIXED
-from pyblasgpu.routines.lapack import cholesky_panel, gels, geqrf, lq, orgqr, ormqr
+from pyblasgpu.routines.lapack import cholesky_panel, gels, geqrf, lq, orgqr, ormqr, reflectors_in_turn
 from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import DTYPES, Side, Trans
 
@@ -68,6 +68,26 @@ def test_factors_and_products(kernels, letter, shape, order):
             expected = op @ c if side is Side.LEFT else c @ op
             run(ormqr, tau, laid(qr[..., :k], order), c, side=side, trans=trans)
             np.testing.assert_allclose(c, expected, atol=30 * m * np.finfo(a.dtype).eps)
+
+
+@pytest.mark.parametrize("letter, shape, extra", [("d", (900, 700), 9), ("z", (420, 420), 420)])
+def test_wide_blocks_of_one_matrix(kernels, monkeypatch, letter, shape, extra):
+    """T of four triangles, and of what is left; of C with as many columns as rows V T is made too."""
+    monkeypatch.setattr(reflectors_in_turn, "BLOCKS", 1)
+    monkeypatch.setattr(reflectors_in_turn, "SMALL", 0)
+    qr, tau = factored(matrix_of("random", letter, *shape), "F")
+    m, k = shape
+    whole, c = np.eye(m, dtype=qr.dtype, order="F"), matrix_of("random", letter, m, extra, seed=4)
+    whole[:, :k] = qr
+    run(orgqr, tau, whole)
+    np.testing.assert_allclose(whole.conj().T @ whole, np.eye(m), atol=10 * m * np.finfo(qr.dtype).eps)
+    for trans, op in ((Trans.NO, whole), (Trans.CONJ, whole.conj().T)):
+        kernels.launches.clear()
+        product = laid(c, "F")
+        run(ormqr, tau, qr, product, side=Side.LEFT, trans=trans)
+        np.testing.assert_allclose(product, op @ c, atol=10 * m * np.finfo(qr.dtype).eps)
+        leaves = [grid[2] for name, grid, *_ in kernels.launches if name.startswith("larft_leaf")]
+        assert leaves and max(leaves) == (4 if min(m, k, extra) > 64 else 1)
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (2, 5, 3)])

@@ -1,13 +1,15 @@
 """The first columns of Q = H1 H2 ... Hk, in place of the reflectors' vectors: LAPACK's orgqr and ungqr.
 
-Blocks of reflectors are applied to columns of the identity, the last one first.
+Blocks of reflectors are applied to columns of the identity, the last one first. The own columns of a block
+need no product with V^H, and all others have zeros in its first rows.
 """
 
 from __future__ import annotations
 
 from ...operands import Operand
 from ..launch_list import LaunchList, cached_launch_list
-from .block_reflector import BlockReflector, blocks_of, emit_identity, emit_in_turn, emit_product
+from .block_reflector import BlockReflector, blocks_of, emit_identity, emit_product, emit_update
+from .reflectors_in_turn import Group, emit_in_turn
 
 __all__ = ["emit", "launch_list"]
 
@@ -28,12 +30,21 @@ def launch_list(tau: Operand, a: Operand) -> LaunchList | None:
 def emit(launches: LaunchList, tau: Operand, a: Operand) -> None:
     """Emit the whole call."""
     m, n, count = a.rows, a.cols, tau.rows
+    # a second product for each block, which stacks of larger matrices do without
+    is_apart = a.batch == 1 or count == n <= blocks_of(launches, count)[0][1]
     if n > count:
         emit_identity(launches, a.block(0, count, m, n - count), count)
 
-    def apply(first: int, block: BlockReflector) -> None:
-        rows, columns = m - first, block.t.rows
-        emit_identity(launches, a.block(0, first, m, columns), first)
-        emit_product(launches, block, a.block(first, first, rows, n - first), adjoint=False)
+    def prepare(group: Group) -> None:
+        first, cols = group.first, group.cols
+        emit_identity(launches, a.block(0, first, m, cols), first)
+        if is_apart:
+            own = group.stacked(a.block(first, first, m - first, cols))
+            emit_update(launches, group.made, group.heads.T.conjugate(), own, adjoint=False)
 
-    emit_in_turn(launches, (tau, a), blocks_of(launches, count)[::-1], apply)
+    def apply(first: int, block: BlockReflector) -> None:
+        own = block.t.rows if is_apart else 0
+        others = a.block(first, first + own, m - first, n - first - own)
+        emit_product(launches, block, others, adjoint=False, zeros=own)
+
+    emit_in_turn(launches, (tau, a), n, apply, adjoint=False, prepare=prepare)

@@ -9,7 +9,8 @@ from __future__ import annotations
 from ...operands import Operand
 from ...types import Side, Trans
 from ..launch_list import LaunchList, cached_launch_list
-from .block_reflector import BlockReflector, blocks_of, emit_conjugate, emit_in_turn, emit_product
+from .block_reflector import BlockReflector, emit_conjugate, emit_product
+from .reflectors_in_turn import emit_in_turn
 
 __all__ = ["emit", "launch_list"]
 
@@ -62,10 +63,9 @@ def _emit(
     from_right = side is Side.RIGHT
     target = c.T if from_right else c
     adjoint = is_adjoint != from_right  # of what is applied to the target, whose conjugation is apart
-    blocks = blocks_of(launches, tau.rows)
 
     def apply(first: int, block: BlockReflector) -> None:
         rest = target.block(first, 0, a.rows - first, target.cols)
         emit_product(launches, block, rest, adjoint, conj=conj != from_right)
 
-    emit_in_turn(launches, (tau, a), blocks if adjoint else blocks[::-1], apply)
+    emit_in_turn(launches, (tau, a), target.cols, apply, adjoint)
