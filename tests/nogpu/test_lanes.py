@@ -1,75 +1,58 @@
-"""Commands on several cards at once: each has a card and cores of its own; what is cut off says so."""
+"""The stream beside a caller's: one for each, kept for the next call, of threads where handles are theirs."""
 
 from __future__ import annotations
 
-import os
+import threading
+from collections import OrderedDict
+from types import SimpleNamespace
 
 import pytest
 
-from benchmarks import lanes
-
-SHOWS = "import os; print(os.environ['CUDA_VISIBLE_DEVICES'], sorted(os.sched_getaffinity(0)))"
-WAITS = """
-import pathlib, time
-try:
-    pathlib.Path({!r}).touch()
-    time.sleep(60)
-except KeyboardInterrupt:
-    print("kept")
-"""
+from pyblasgpu.gpu import lanes
+from pyblasgpu.gpu.context import THREAD_STREAM
 
 
-@pytest.fixture
-def module(monkeypatch, tmp_path):
-    """Writes a module that a lane may run."""
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+@pytest.fixture(autouse=True)
+def made(monkeypatch):
+    """The streams made: device and urgency."""
+    made = []
 
-    def write(name: str, text: str) -> str:
-        (tmp_path / f"{name}.py").write_text(text)
-        return name
+    def stream(device, urgent=False):
+        made.append((device, urgent))
+        return SimpleNamespace(handle=1000 + len(made))
 
-    return write
-
-
-def test_commands_take_the_first_free_card(module, monkeypatch, tmp_path, capsys):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5,3")
-    commands = [module("shows", SHOWS)] * 3 + [module("fails", "raise SystemExit(3)")]
-    assert lanes.main([*commands, "--cards", "2", "--out", str(tmp_path / "out")]) == 1
-    printed = capsys.readouterr().out.splitlines()
-    assert printed == ["exit code 0 shows"] * 3 + ["exit code 3 fails"]
-    cores = [sorted(each) for each in lanes.lane_cores(2)]
-    lines = [(tmp_path / "out" / f"{i}-shows.txt").read_text().strip() for i in range(3)]
-    assert lines[:2] == [f"5 {cores[0]}", f"3 {cores[1]}"] and lines[2] in lines[:2]
+    monkeypatch.setattr("pyblasgpu.gpu.transfers.Stream", stream)
+    monkeypatch.setattr(lanes, "known_streams", OrderedDict())
+    return made
 
 
-def test_what_runs_when_the_time_is_up_is_interrupted(module, monkeypatch, tmp_path):
-    begun = tmp_path / "begun"
-    monkeypatch.setattr(lanes.time, "monotonic", lambda: 1e9 if begun.exists() else 0.0)
-    codes = lanes.run_all([module("waits", WAITS.format(str(begun))), "waits"], 1, 2.0, tmp_path / "out")
-    assert codes == [0, None]
-    assert (tmp_path / "out" / "0-waits.txt").read_text() == "kept\n"
-
-
-def test_cores_are_shared_evenly(monkeypatch):
-    monkeypatch.setattr(lanes.os, "sched_getaffinity", lambda pid: set(range(9)))
-    assert [sorted(each) for each in lanes.lane_cores(4)] == [[0, 1], [2, 3], [4, 5], [6, 7]]
-    assert lanes.lane_cores(10) == [frozenset(range(9))] * 10
-
-
-def test_scripts_write_where_the_logs_are(monkeypatch, tmp_path):
-    started = []
-
-    class Process:
-        pid = 0
-
-        def __init__(self, words, **options):
-            started.append(words[1:])
-
-    monkeypatch.setattr(lanes.subprocess, "Popen", Process)
-    for command in ("benchmarks.spectra --kinds batches", "pytest tests", "benchmarks.lu --out x"):
-        lanes.start(0, command, 0, frozenset(os.sched_getaffinity(0)), tmp_path)
-    assert started == [
-        ["-m", "benchmarks.spectra", "--kinds", "batches", "--out", str(tmp_path)],
-        ["-m", "pytest", "tests"],
-        ["-m", "benchmarks.lu", "--out", "x"],
+def test_one_for_each_stream_of_a_device(made):
+    handles = [
+        lanes.side_stream(device, stream).handle
+        for device, stream in ((0, 0), (0, 7), (1, 7), (0, 7), (0, 0))
     ]
+    assert handles == [1001, 1002, 1003, 1002, 1001]
+    assert made == [(0, True), (0, True), (1, True)]
+
+
+def test_default_streams_of_threads_are_told_apart():
+    handles = [lanes.side_stream(0, THREAD_STREAM).handle]
+    thread = threading.Thread(target=lambda: handles.append(lanes.side_stream(0, THREAD_STREAM).handle))
+    thread.start()
+    thread.join()
+    assert len(set(handles)) == 2
+
+
+def test_those_used_last_are_kept(made):
+    for stream in range(lanes.MAX_STREAMS):
+        lanes.side_stream(0, 100 + stream)
+    first = lanes.side_stream(0, 100)
+    lanes.side_stream(0, 5)
+    assert lanes.side_stream(0, 100) == first and len(made) == lanes.MAX_STREAMS + 1
+    lanes.side_stream(0, 101)
+    assert len(made) == lanes.MAX_STREAMS + 2 and len(lanes.known_streams) == lanes.MAX_STREAMS
+
+
+def test_the_simulator_has_none(monkeypatch, made):
+    monkeypatch.setattr(lanes.backend, "SIMULATED", True)
+    assert lanes.side_stream(0, 7) is None and not made

@@ -1,6 +1,6 @@
 """Run several commands at once, one on each card, with cores of their own.
 
-``python -m benchmarks.lanes --out DIR [--seconds 600] [--cards 4] "benchmarks.spectra --kinds batches" ...``
+``python -m benchmarks.on_cards --out DIR [--seconds 600] [--cards 4] "benchmarks.spectra --letters d" ...``
 
 Each command is a module and its arguments, run as ``python -m`` on the first card that is free. Its output
 is ``DIR/<number>-<module>.txt``, and ``--out DIR`` is added to scripts of ``benchmarks``. When the time is
@@ -28,7 +28,7 @@ PATIENCE = 20.0  # seconds that an interrupted command may take to write its res
 POLL = 0.1
 
 
-class Lane(NamedTuple):
+class Slot(NamedTuple):
     """A card, the cores that serve it, and what runs there."""
 
     card: int
@@ -37,14 +37,14 @@ class Lane(NamedTuple):
     run: subprocess.Popen[bytes]
 
 
-def lane_cores(count: int) -> list[frozenset[int]]:
+def slot_cores(count: int) -> list[frozenset[int]]:
     """Disjoint sets of this process's cores, alike in size; all cores for each where there are too few."""
     cores = sorted(os.sched_getaffinity(0))
     share = len(cores) // count
     return [frozenset(cores[i * share : (i + 1) * share] or cores) for i in range(count)]
 
 
-def start(number: int, command: str, card: int, cores: frozenset[int], out: Path) -> Lane:
+def start(number: int, command: str, card: int, cores: frozenset[int], out: Path) -> Slot:
     """Start a command on a card."""
     words = shlex.split(command)
     if words[0].startswith("benchmarks.") and "--out" not in words:
@@ -59,7 +59,7 @@ def start(number: int, command: str, card: int, cores: frozenset[int], out: Path
             env={**os.environ, "CUDA_VISIBLE_DEVICES": name, "PYTHONUNBUFFERED": "1"},
         )
     os.sched_setaffinity(run.pid, cores)
-    return Lane(card, cores, number, run)
+    return Slot(card, cores, number, run)
 
 
 def run_all(commands: Sequence[str], cards: int, seconds: float, out: Path) -> list[int | None]:
@@ -67,30 +67,30 @@ def run_all(commands: Sequence[str], cards: int, seconds: float, out: Path) -> l
     out.mkdir(parents=True, exist_ok=True)
     codes: list[int | None] = [None] * len(commands)
     waiting, ends = list(enumerate(commands)), time.monotonic() + seconds
-    free, lanes = list(enumerate(lane_cores(cards))), list[Lane]()
-    while (waiting or lanes) and time.monotonic() < ends:
+    free, slots = list(enumerate(slot_cores(cards))), list[Slot]()
+    while (waiting or slots) and time.monotonic() < ends:
         while waiting and free:
-            lanes.append(start(*waiting.pop(0), *free.pop(0), out))
+            slots.append(start(*waiting.pop(0), *free.pop(0), out))
         time.sleep(POLL)
-        for lane in [each for each in lanes if each.run.poll() is not None]:
-            lanes.remove(lane)
-            free.append((lane.card, lane.cores))
-            codes[lane.number] = lane.run.returncode
-    for lane in lanes:
-        lane.run.send_signal(signal.SIGINT)
-    for lane in lanes:
+        for slot in [each for each in slots if each.run.poll() is not None]:
+            slots.remove(slot)
+            free.append((slot.card, slot.cores))
+            codes[slot.number] = slot.run.returncode
+    for slot in slots:
+        slot.run.send_signal(signal.SIGINT)
+    for slot in slots:
         try:
-            codes[lane.number] = lane.run.wait(PATIENCE)
+            codes[slot.number] = slot.run.wait(PATIENCE)
         except subprocess.TimeoutExpired:
-            lane.run.kill()
-            codes[lane.number] = lane.run.wait()
+            slot.run.kill()
+            codes[slot.number] = slot.run.wait()
     return codes
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run by a command line; the exit code is 1 where a command failed or did not begin."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.lanes",
+        prog="python -m benchmarks.on_cards",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -106,4 +106,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(guarded(["benchmarks.lanes"], main))
+    sys.exit(guarded(["benchmarks.on_cards"], main))
