@@ -185,6 +185,20 @@ def cases(dtype: np.dtype) -> Iterator[Case]:
 CASES = {f"{dtype} {case.name} {i}": case for dtype in DTYPES for i, case in enumerate(cases(dtype))}
 assert {case.name for case in CASES.values()} == set(TABLE)
 
+#: A sum over the shards of a mesh as `value`, and without one as `plain`: the body of a program.
+OF_SHARDS = """
+@jax.jit
+def value(k, b):
+    @partial(jax.shard_map, mesh=mesh, in_specs=(P("i"), P()), out_specs=P())
+    def of_shards(k, b):
+        quad, logdet = jax.vmap(ours.inv_quad_logdet, (0, None))(k, b)
+        return jax.lax.psum((quad + logdet).sum(), "i")
+    return of_shards(k, b)
+
+def plain(k, b):
+    return jnp.einsum("ij,nij->", b, jnp.linalg.solve(k, b[None])) + jnp.linalg.slogdet(k)[1].sum()
+"""
+
 
 def called_by_threads(step: Callable[[Any], Any], a: Any, wanted: np.ndarray, repeats: int) -> None:
     """Four threads call ``step(a)`` while the main one is busy, and each result is what is wanted."""

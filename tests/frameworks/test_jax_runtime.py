@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax_cases import called_by_threads, spd
+from jax_cases import OF_SHARDS, called_by_threads, spd
 
 import pyblasgpu.jax as ours
 from pyblasgpu.jax import handler, interface
@@ -85,23 +85,14 @@ def solved(k, b):
 
 np.testing.assert_allclose(solved(k, b), jnp.linalg.solve(k, b[None]))
 
-@jax.jit
-def value(k, b):
-    @partial(jax.shard_map, mesh=mesh, in_specs=(P("i"), P()), out_specs=P())
-    def of_shards(k, b):
-        quad, logdet = jax.vmap(ours.inv_quad_logdet, (0, None))(k, b)
-        return jax.lax.psum((quad + logdet).sum(), "i")
-    return of_shards(k, b)
-
-def plain(k, b):
-    return jnp.einsum("ij,nij->", b, jnp.linalg.solve(k, b[None])) + jnp.linalg.slogdet(k)[1].sum()
-
+"""
+    after = """
 for found, expected in zip(jax.grad(value, (0, 1))(k, b), jax.grad(plain, (0, 1))(k, b)):
     np.testing.assert_allclose(found, expected, 1e-9)
 sharded = jax.device_put(k, NamedSharding(mesh, P("i")))
 np.testing.assert_allclose(jax.jit(ours.cholesky)(sharded), jnp.linalg.cholesky(k))
 """
-    ended = run(code, XLA_FLAGS="--xla_force_host_platform_device_count=2")
+    ended = run(code + OF_SHARDS + after, XLA_FLAGS="--xla_force_host_platform_device_count=2")
     assert ended.returncode == 0, ended.stderr
 
 

@@ -45,3 +45,13 @@ def current_device():
     after = cupy.cuda.runtime.getDevice()
     cupy.cuda.runtime.setDevice(before)
     assert after == before
+
+
+@pytest.fixture
+def small_tiles(monkeypatch):
+    """Tiles of order 256 on any number of cards, and the devices compute."""
+    from pyblasgpu.engine import tile_size
+
+    monkeypatch.setenv("PYBLASGPU_BACKEND", "cuda")
+    for name in ("WANTED", "SMALLEST", "LARGEST"):
+        monkeypatch.setattr(tile_size, name, 256)

@@ -24,15 +24,7 @@ from .running import cupy
 MIB = 1 << 20
 #: Bytes that tiles may take: a few of order 256.
 LITTLE = 6 * MIB
-
-
-@pytest.fixture(autouse=True)
-def small_tiles(monkeypatch):
-    """Tiles of order 256, and the device computes."""
-    monkeypatch.setenv("PYBLASGPU_BACKEND", "cuda")
-    monkeypatch.setattr(tile_size, "WANTED", 256)
-    monkeypatch.setattr(tile_size, "SMALLEST", 256)
-    monkeypatch.setattr(tile_size, "LARGEST", 256)
+pytestmark = pytest.mark.usefixtures("small_tiles")
 
 
 @pytest.mark.parametrize("name, letter", every("sdz"))

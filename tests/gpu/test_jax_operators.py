@@ -226,18 +226,8 @@ jax.config.update("jax_enable_x64", True)
 mesh = Mesh(np.array(jax.devices()[:2]), ("i",))
 k = jnp.stack([jnp.eye(300) * i + 0.1 for i in range(1, 5)])
 b = jnp.ones((300, 3))
-
-@jax.jit
-def value(k, b):
-    @partial(jax.shard_map, mesh=mesh, in_specs=(P("i"), P()), out_specs=P())
-    def of_shards(k, b):
-        quad, logdet = jax.vmap(ours.inv_quad_logdet, (0, None))(k, b)
-        return jax.lax.psum((quad + logdet).sum(), "i")
-    return of_shards(k, b)
-
-def plain(k, b):
-    return jnp.einsum("ij,nij->", b, jnp.linalg.solve(k, b[None])) + jnp.linalg.slogdet(k)[1].sum()
-
+"""
+COMPARED = """
 for found, expected in zip(jax.grad(value, (0, 1))(k, b), jax.grad(plain, (0, 1))(k, b)):
     np.testing.assert_allclose(found, expected, 1e-8, 1e-8)
 """
@@ -248,6 +238,10 @@ def test_two_cards():
         pytest.skip("needs two cards")
     environment = {**os.environ, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
     ended = subprocess.run(
-        [sys.executable, "-c", TWO_CARDS], capture_output=True, text=True, timeout=PATIENCE, env=environment
+        [sys.executable, "-c", TWO_CARDS + cases.OF_SHARDS + COMPARED],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        env=environment,
     )
     assert ended.returncode == 0, ended.stderr

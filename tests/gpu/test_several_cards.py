@@ -8,7 +8,7 @@ from engine_on_device import CALLS, every, factor_error, fresh, matrices, pinned
 
 import pyblasgpu
 from pyblasgpu import lapack
-from pyblasgpu.engine import run, tile_size
+from pyblasgpu.engine import run
 from pyblasgpu.gpu import device
 from pyblasgpu.gpu.transfers import can_access
 from pyblasgpu.types import DTYPES
@@ -16,16 +16,10 @@ from pyblasgpu.types import DTYPES
 from .running import cupy
 
 CARDS = device.count()
-pytestmark = pytest.mark.skipif(CARDS < 2, reason="there is one device")
-
-
-@pytest.fixture(autouse=True)
-def small_tiles(monkeypatch):
-    """Tiles of order 256 on any number of cards, and the devices compute."""
-    monkeypatch.setenv("PYBLASGPU_BACKEND", "cuda")
-    monkeypatch.setattr(tile_size, "WANTED", 256)
-    monkeypatch.setattr(tile_size, "SMALLEST", 256)
-    monkeypatch.setattr(tile_size, "LARGEST", 256)
+pytestmark = [
+    pytest.mark.skipif(CARDS < 2, reason="there is one device"),
+    pytest.mark.usefixtures("small_tiles"),
+]
 
 
 @pytest.mark.parametrize("name, letter", every("sdz"))

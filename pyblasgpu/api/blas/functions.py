@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from inspect import cleandoc, signature
 from typing import Any
 
@@ -14,7 +14,7 @@ from ...types import DTYPES, Dtype
 from ..docstrings import Shared, completed, result_names
 from .docs import RAISES, TEXTS, Text, arguments_of, docstring
 
-__all__ = ["Maker", "dressed", "finished", "functions_of"]
+__all__ = ["Maker", "dressed", "finished", "functions_of", "named_functions"]
 
 
 #: ``make(stem, name, dtype)`` returns the function of a routine; dtype None is that of the arrays.
@@ -29,6 +29,21 @@ def functions_of(makers: Mapping[str, Maker], generic: bool = False) -> dict[str
         for letter in row.letters:
             found |= {name: make(stem, name, DTYPES[letter]) for name in row.scipys(letter)}
     return found
+
+
+def named_functions(
+    library: str,
+    functions: Mapping[str, Callable[..., Any]],
+    names: str | Sequence[str],
+    full_name: Callable[[str], str],
+) -> Any:
+    """Return the function of a name without prefix; of a sequence of names a list."""
+    found = []
+    for full in map(full_name, [names] if isinstance(names, str) else names):
+        if full not in functions:
+            raise ValueError(f"{library} function {full} could not be found")
+        found.append(functions[full])
+    return found[0] if isinstance(names, str) else found
 
 
 def dressed(

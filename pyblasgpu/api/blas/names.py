@@ -48,7 +48,7 @@ from .arrays import (
     repeated,
     shaped_like,
 )
-from .functions import dressed, functions_of
+from .functions import dressed, functions_of, named_functions
 
 
 def _make_gemm(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
@@ -354,10 +354,4 @@ def get_blas_funcs(
     'cgemm'
     """
     prefix = find_best_blas_type(arrays, dtype)[0]
-    functions = []
-    for name in [names] if isinstance(names, str) else names:
-        full = _ALIASES.get(prefix + name, prefix + name)
-        if full not in FUNCTIONS:
-            raise ValueError(f"BLAS function {full} could not be found")
-        functions.append(FUNCTIONS[full])
-    return functions[0] if isinstance(names, str) else functions
+    return named_functions("BLAS", FUNCTIONS, names, lambda name: _ALIASES.get(prefix + name, prefix + name))

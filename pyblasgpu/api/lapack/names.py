@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...arguments import Array
 from ...routine_table import ROUTINES
+from ..blas.functions import named_functions
 from ..blas.names import find_best_blas_type
 from . import (
     cholesky,
@@ -97,10 +98,8 @@ def get_lapack_funcs(
     'spotrf'
     """
     prefix = find_best_blas_type(arrays, dtype)[0]
-    functions = []
-    for name in [names] if isinstance(names, str) else names:
-        known = ROUTINES[name].scipys(prefix)[0] if name in ROUTINES else prefix + name
-        if known not in FUNCTIONS:
-            raise ValueError(f"LAPACK function {known} could not be found")
-        functions.append(FUNCTIONS[known])
-    return functions[0] if isinstance(names, str) else functions
+
+    def full_name(name: str) -> str:
+        return ROUTINES[name].scipys(prefix)[0] if name in ROUTINES else prefix + name
+
+    return named_functions("LAPACK", FUNCTIONS, names, full_name)
