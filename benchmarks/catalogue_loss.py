@@ -1,4 +1,4 @@
-"""What few Configs cost: calls of this package beside those of another checkout, in turns on one device.
+"""What few Configs cost: calls of this package against those of another checkout, in turns on one device.
 
 ``python -m benchmarks.catalogue_loss --old DIR [--out DIR] [--budget 150]`` starts a process of each. Both
 compile what their calls need, many kernels at a time; then each case is timed by both in turns, short ones

@@ -50,7 +50,7 @@ class Share:
         return self._timer(work)
 
     def close(self) -> None:
-        """Give the memory back; raises `SpoiledMemory` where something was written beside an operand."""
+        """Give the memory back; raises `SpoiledMemory` where something was written next to an operand."""
         self._load.check()
         self._load.release()
 
@@ -184,7 +184,7 @@ def summary(rows: list[Row], options: Namespace) -> Iterator[Any]:
 
 
 def problems_of(options: Namespace) -> list[Problem]:
-    """The products that `options` ask for."""
+    """The products that `options` name."""
     problems = list(products(options.letters, options.variants, options.shapes))
     for problem in problems:
         if 1 in extents_of(problem):

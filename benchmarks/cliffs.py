@@ -1,4 +1,4 @@
-"""Where products are slow beside cuBLAS's of the same size: ours / cuBLAS over n, and a plot of it.
+"""Where products are slow against cuBLAS's of the same size: ours / cuBLAS over n, and a plot of it.
 
 ``python -m benchmarks.cliffs [--dtype s,d] [--every 4] [--budget 170] [--out FILE]`` times square products of
 every n from 1 to 600 and then in steps of 97 up to 8192: all transpositions of matrices as they come. One of
@@ -105,7 +105,7 @@ class Machine:
         return self.timer(work, repeats=1 if flops("gemm", dtype, extents) > LONG else REPEATS)
 
     def close(self) -> None:
-        """Give the memory back; raises `SpoiledMemory` where something was written beside an operand."""
+        """Give the memory back; raises `SpoiledMemory` where something was written next to an operand."""
         self._load.check()
         self._load.release()
 

@@ -1,4 +1,4 @@
-"""Dask with a card for each worker, beside the engine of one process on the same cards.
+"""Dask with a card for each worker, against the engine of one process on the same cards.
 
     python -m benchmarks.dask_cards --out DIR [--cards 2] [--n 32768] [--chunk 8192] [--chunks numpy cupy]
                                     [--repeats 3] [--processes]

@@ -1,4 +1,4 @@
-"""Cholesky factors and triangular solves on a LocalCluster: pyblasgpu.dask beside dask.array.linalg.
+"""Cholesky factors and triangular solves on a LocalCluster: pyblasgpu.dask against dask.array.linalg.
 
 ``python -m benchmarks.dask_linalg [--n 20000] [--chunk 2000] [--columns C] [--workers 2] [--repeats 1]``
 

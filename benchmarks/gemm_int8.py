@@ -1,4 +1,4 @@
-"""DGEMM and ZGEMM on INT8 tensor cores beside cuBLAS's and our own by FMAs: times with packing, and errors.
+"""DGEMM and ZGEMM on INT8 tensor cores against cuBLAS's and our own by FMAs: times with packing, and errors.
 
     python -m benchmarks.gemm_int8 --out DIR [--seconds 55] [--kinds dgemm,zgemm,parts,int8_errors,...]
 
@@ -143,7 +143,7 @@ def hard(n: int) -> Iterator[tuple[str, cupy.ndarray, cupy.ndarray]]:
 
 
 def int8_errors() -> Rows:
-    """Errors on kinds of data beside cuBLAS's, and seconds, which tell how much FMAs had to do."""
+    """Errors on kinds of data against cuBLAS's, and seconds, which show how much FMAs had to do."""
     theirs = vendor()
     for n in ERROR_ORDERS:
         for kind, a, b in hard(n):

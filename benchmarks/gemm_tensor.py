@@ -1,4 +1,4 @@
-"""SGEMM on tensor cores beside cuBLAS's SGEMM and our own by FMAs: times with packing, and errors.
+"""SGEMM on tensor cores against cuBLAS's SGEMM and our own by FMAs: times with packing, and errors.
 
     python -m benchmarks.gemm_tensor --out DIR [--seconds 55] [--kinds sgemm,cgemm,ranks,...]
 
@@ -218,7 +218,7 @@ def hard(n: int) -> Iterator[tuple[str, cupy.ndarray, cupy.ndarray]]:
 
 
 def errors() -> Rows:
-    """Errors on kinds of data beside cuBLAS's, and seconds, which tell how much FMAs had to do."""
+    """Errors on kinds of data against cuBLAS's, and seconds, which show how much FMAs had to do."""
     theirs = vendor()
     for n in ERROR_ORDERS:
         for kind, a, b in hard(n):

@@ -26,7 +26,7 @@ from pyblasgpu.testing.clocks import host_clock
 
 COPY = 32 << 20  # bytes of a copy
 MOVED = 512 << 20  # bytes of a measurement
-ORDER = 8192  # of the products beside which lines are copied
+ORDER = 8192  # of the products next to which lines are copied
 
 
 class Lines:

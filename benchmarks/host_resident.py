@@ -1,4 +1,4 @@
-"""Host matrices streamed through a card, beside upload + cuBLAS + download, and beside cublasXt.
+"""Host matrices streamed through a card, against upload + cuBLAS + download, and against cublasXt.
 
     python -m benchmarks.host_resident --out DIR [--seconds 100] [--letters ds] [--sizes 4096 8192 ...]
 

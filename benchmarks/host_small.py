@@ -1,4 +1,4 @@
-"""Small matrices in host memory: the card, transfers included, beside SciPy's BLAS on the processor.
+"""Small matrices in host memory: the card, transfers included, against SciPy's BLAS on the processor.
 
     python -m benchmarks.host_small --out DIR [--letters sdcz] [--sizes 32 64 ...] [--routines gemm trsm ...]
 

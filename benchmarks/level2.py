@@ -1,4 +1,4 @@
-"""Level 2 beside cuBLAS: ``python -m benchmarks.level2 --out DIR``, and with ``--sweep`` other Configs too.
+"""Level 2 against cuBLAS: ``python -m benchmarks.level2 --out DIR``, and with ``--sweep`` other Configs too.
 
 Calls run one after the other in a CUDA graph, on data that is used in turn, beyond twice the L2 cache; the
 median of passes is by events. So what is timed is the device's part, of both libraries alike.

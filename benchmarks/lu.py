@@ -1,9 +1,9 @@
-"""LU factors beside cuSOLVER, called directly: squares, panels, solutions, batches, other Configs.
+"""LU factors against cuSOLVER, called directly: squares, panels, solutions, batches, other Configs.
 
     python -m benchmarks.lu --out DIR [--seconds 120] [--letters sd] [--kinds squares,solves,batches,configs]
 
-Medians by CUDA events. A is brought anew before each run and the L2 cache is emptied; neither is timed.
-The device is kept busy meanwhile, so that the host's time does not count; batches tell it beside.
+Medians by CUDA events. A is copied anew before each run and the L2 cache is emptied; neither is timed.
+The device is kept busy meanwhile, so that the host's time does not count; batches show it, too.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def _ratio(mine: float, theirs: float, vendor: str = "cusolver") -> Row:
 
 
 def squares(options: Namespace) -> Rows:
-    """Squares and panels beside cuSOLVER."""
+    """Squares and panels against cuSOLVER."""
     for letter in options.letters:
         for n in SIZES:
             if letter in "sd" or 1024 <= n <= 8192:
@@ -91,7 +91,7 @@ def squares(options: Namespace) -> Rows:
 
 
 def solves(options: Namespace) -> Rows:
-    """getrs beside cuSOLVER's, and getri beside its getrs of the identity."""
+    """getrs against cuSOLVER's, and getri next to its getrs of the identity."""
     for letter in options.letters:
         for n in SIZES:
             lu, piv, _ = getattr(lapack, f"{letter}getrf")(uniform(letter, n, n))
@@ -132,7 +132,7 @@ def inverse(vendor: Getrf, piv: Any) -> Row:
 
 
 def batches(options: Namespace) -> Rows:
-    """Factors and solutions of batches beside cuBLAS's getrfBatched and getrsBatched."""
+    """Factors and solutions of batches against cuBLAS's getrfBatched and getrsBatched."""
     for letter in options.letters:
         for n in BATCH_ORDERS:
             case = Batch(letter, n, min(max((1 << 22) // n**2, 64), MOST_BATCH))

@@ -91,7 +91,7 @@ class Rates:
         return exp((1 - weight) * log(low) + weight * log(high))
 
     def seconds(self, routine: str, count: int) -> float:
-        """The time of so many flops, at the rate of square operands with as many."""
+        """The time of a number of flops, at the rate of square operands with as many."""
         if (routine, count) not in self.known:
             rate = self.at(routine, (count / cubes(routine)) ** (1 / 3))
             self.known[routine, count] = count / rate

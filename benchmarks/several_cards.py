@@ -1,4 +1,4 @@
-"""Level 3 on several cards of one host beside one card: matrices in page-locked memory and on the first card.
+"""Level 3 on several cards of one host against one card: page-locked matrices, and those of the first card.
 
     python -m benchmarks.several_cards --out DIR [--seconds 100] [--sizes 16384 32768] [--cards 1 2]
                                        [--vendor]
@@ -175,7 +175,7 @@ STUDY = Study(
         "cards": (1, 2, 4, 8),
         "where": Option(("host", "card"), ("host", "card")),
         "routines": Option(("gemm", "syrk", "trsm", "trmm", *FACTORS), (*ROUTINES, *FACTORS)),
-        "vendor": Option(False, help="beside cuBLAS on one card"),
+        "vendor": Option(False, help="against cuBLAS on one card"),
         "kept": Option(None, kind=int, help="GiB of tile memory that a card keeps between calls"),
     },
     facts,

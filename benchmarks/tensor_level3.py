@@ -32,7 +32,7 @@ from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import Diag, Side, Trans, Uplo
 
 SAMPLE = 256  # rows or columns of which errors are found
-#: Overrides beside the choice of the library.
+#: Overrides besides the choice of the library.
 VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
     "trmm": ({"trmm_algorithm": "trmm_fused_1024"},),
     "trsm": ({"trsm_algorithm": "trsm_fused_512"},),
@@ -44,7 +44,7 @@ COMPLEX = {f"c{name}": name for name in ("trmm", "trsm", "getrf", "syrk", "symm"
 
 
 class Problem(level3.Problem):
-    """A routine beside the vendor's."""
+    """A routine against the vendor's."""
 
     def vendors(self) -> dict[str, Callable[[], None]]:
         """Ways of the vendor: of TRMM also out of place."""

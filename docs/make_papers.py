@@ -48,7 +48,7 @@ STUDIES = {
 LEFT_OUT = re.compile(r"atlas|plasma|steinsland_.*_tn|steinsland_[cz].*")
 #: Files of benchmarks that pages of papers alone show.
 BENCHMARKS = ("variants", "l1_size", "counters", "host_share")
-#: Names of the facts that tell rows of a study apart.
+#: Names of the facts that distinguish rows of a study.
 CASE = ("routine", "dtype", "layout", "figure", "who", "algorithm", "raster", "extents", "n")
 MARKED = re.compile(r"(<!-- docs/make_papers\.py: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -84,7 +84,7 @@ def section(study: Study) -> Iterator[str]:
 
 
 def by_commit(made: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The results of each commit: a row of an older run tells its own."""
+    """The results of each commit: a row of an older run has its own."""
     commits = [row.get("commit", made["commit"]) for row in made["results"]]
     for commit in dict.fromkeys(commits):
         rows = [row for row, of in zip(made["results"], commits, strict=True) if of == commit]

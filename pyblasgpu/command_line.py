@@ -417,7 +417,7 @@ def _add_bench_results(parser: argparse.ArgumentParser) -> None:
         "Example: --out gemm.json",
     )
     parser.add_argument(
-        "--plot", action="store_true", help="Draw TFLOP/s over n beside the JSON too. Example: --plot"
+        "--plot", action="store_true", help="Draw TFLOP/s over n next to the JSON too. Example: --plot"
     )
 
 

@@ -1,7 +1,7 @@
 """Install builds of PyTorch and JAX for the processor, numpydoc, and programs that call SciPy, for tests.
 
 ``python tools/frameworks.py FILE`` writes into FILE, a line each, what cannot be had from the package index,
-and why. PyTorch's usual build for Linux brings several GB of CUDA libraries: a build for the processor is
+and why. PyTorch's usual build for Linux has several GB of CUDA libraries: a build for the processor is
 taken where the index has one.
 """
 

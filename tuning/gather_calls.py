@@ -1,6 +1,6 @@
 """Gather calls for which two checkouts were timed: ``python tuning/gather_calls.py OUT.calls.gz RESULT ...``
 
-Results are those of `benchmarks.catalogue_loss`, all beside the same checkout. Kept is each call of products
+Results are those of `benchmarks.catalogue_loss`, all against the same checkout. Kept is each call of products
 for which several Configs were timed, with a rate of each, relative to that checkout's; of several results the
 median. What `OUT.calls.gz` has already is one of them. Runs on packed operands are left out.
 `database_from_sweeps` keeps Configs for such calls, and has `under_load` correct times by them.

@@ -2,7 +2,7 @@
 
 Give the device's file in `tuning/sweeps` first, then new sweeps, as to `database_from_sweeps.py`, which
 computes the same from the gathered file. At each place that holds, last, the times of the run that decides
-there. Before them stand the best rates of candidates that this run has not timed, or timed as slower, in six
+there. Before them are the best rates of candidates that this run has not timed, or timed as slower, in six
 digits. Of cuBLAS the best remains, and of what failed one record a candidate. The toolchain of a record names
 its run by the file that it came from, as in ``7ac45f1_dgemm.jsonl``. The state of the device is left out, and
 dates are without hours.
@@ -95,7 +95,7 @@ def _spellings(records: Iterable[Record]) -> dict[tuple, dict[str, int]]:
 
 
 def _order(record: Record) -> tuple:
-    """Records of a candidate stand together, which compresses well."""
+    """Records of a candidate are neighbours, which compresses well."""
     parameters = json.dumps(record.parameters)
     return record.stem, record.dtype, record.layout, parameters, record.size, record.extents
 

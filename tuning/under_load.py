@@ -20,7 +20,7 @@ LONG = 5e-4  # seconds: shorter products are over before the clock falls
 
 
 def under_load(records: Iterable[Record], calls: Iterable[dict[str, Any]]) -> list[Record]:
-    """`records` of a device with times that stand to each other as those of its `calls` do.
+    """`records` of a device with times in the ratios of those of its `calls`.
 
     Only of long products, at extents of calls, with aligned operands. Of the Configs that both have timed
     there the mean logarithm remains; all others keep their times.

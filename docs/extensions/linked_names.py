@@ -93,7 +93,7 @@ def is_ours(name: str) -> bool:
 
 
 def candidates(text: str, heading: str = "", module: str = "") -> Iterator[str]:
-    """What a name may stand for: in full, under a heading, or in the module of the name before it."""
+    """What a name may mean: in full, under a heading, or in the module of the name before it."""
     match = NAME.match(text)
     if not match or not re.fullmatch(r"(\(.*\))?", text[match.end() :], re.DOTALL):
         return
@@ -106,7 +106,7 @@ def candidates(text: str, heading: str = "", module: str = "") -> Iterator[str]:
 
 
 def target_of(text: str, heading: str = "", module: str = "") -> str | None:
-    """The full name that a text in code style stands for, if it has a page."""
+    """The full name that a text in code style means, if it has a page."""
     found = (name for name in candidates(text, heading, module) if url_of(name) or is_ours(name))
     return next(found, None)
 

@@ -162,7 +162,7 @@ def _host(rows: list[dict[str, Any]], commits: str) -> Iterator[str]:
 
 
 def _dask(results: Path, device: str) -> Iterator[str]:
-    """Dask's workers as threads of one process, beside one call with `devices=`."""
+    """Dask's workers as threads of one process, against one call with `devices=`."""
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     commits: dict[str, None] = {}
     for _, commit, document in _documents(results, device, "dask-cards"):

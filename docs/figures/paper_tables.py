@@ -165,7 +165,7 @@ def block_lu() -> Iterator[str]:
 
 
 def variants() -> Iterator[str]:
-    """Each variant of TRMM, TRSM and SYMM beside the GEMM of as many operations of the same run."""
+    """Each variant of TRMM, TRSM and SYMM against the GEMM of as many operations of the same run."""
     paths = sorted(BENCHMARKS.glob("*/*-variants.json"))
     yield from () if paths else ("", NOTHING)
     for path in paths:

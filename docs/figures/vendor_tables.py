@@ -1,4 +1,4 @@
-"""Tables of vectors, factorizations and solves beside the vendor's, for the benchmarks page.
+"""Tables of vectors, factorizations and solves against the vendor's, for the benchmarks page.
 
 They are made from what `benchmarks.level1`, `benchmarks.level2`, `benchmarks.lapack` and `benchmarks.lu`
 write, and `benchmarks.batched`. A file has a device, a date, a commit, and the records of one or more lists.
@@ -28,7 +28,7 @@ LARGE = (100_000_000, 16_384)
 
 
 class Ratio(NamedTuple):
-    """How many times faster than the vendor's a case is, and how fast beside a copy; nan: not told."""
+    """How many times faster than the vendor's a case is, and how fast against a copy; nan: not known."""
 
     routine: str
     dtype: str
@@ -108,7 +108,7 @@ def ratios(results: Path, device: str) -> list[Ratio]:
 
 
 def runs_of(results: Path, device: str) -> Iterator[dict[str, Any]]:
-    """What a device has measured, beside `pyblasgpu bench`."""
+    """What a device has measured, besides `pyblasgpu bench`."""
     for path in sorted(results.glob("*/*.json")):
         run = json.loads(path.read_text(encoding="utf-8"))
         if isinstance(run, dict) and {"device", "date", "commit"} <= run.keys() and run["device"] == device:

@@ -178,7 +178,7 @@ def _kernels(lists: list[LaunchList], listed: set[str], device: Device) -> Itera
         count = f"largest of {len(dims)} launches" if len(dims) > 1 else "one launch"
         yield f"grid of {name}", " x ".join(map(str, max(dims, key=prod))), count
     needed = max((launches.workspace_bytes for launches in lists), default=0)
-    yield "workspace", f"{needed} bytes", "beside arguments and results"
+    yield "workspace", f"{needed} bytes", "next to arguments and results"
 
 
 def sources_of(

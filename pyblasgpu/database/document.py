@@ -302,7 +302,7 @@ def _known(value: dict[str, Any], names: tuple[str, ...], where: str) -> None:
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     pairs_by_key = dict(pairs)
-    _check(len(pairs_by_key) == len(pairs), "a key stands twice")
+    _check(len(pairs_by_key) == len(pairs), "a key is there twice")
     return pairs_by_key
 
 

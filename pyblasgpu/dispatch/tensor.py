@@ -84,12 +84,12 @@ def tensor_product(problem: TensorProblem) -> TensorProduct | Algorithm:
         return Algorithm("gemm_simt", reason)
     choice = select(FP16, DTYPES["s"], "", extents, device)
     blk_k = block_of(k)
-    assert blk_k is not None, "told by _fp16_obstacle"
+    assert blk_k is not None, "as _fp16_obstacle has checked"
     config = replace(choice.config, BLK_K=blk_k)
     if choice.origin != OVERRIDE:
         config = _with_fitting_tiles(config, extents, device)
     least = least_element(k, blk_k)
-    assert least is not None, "told by block_of"
+    assert least is not None, "as block_of has checked"
     if config.grid(m, n) * batch + device.sm_count > MOST_TILES:
         return Algorithm("gemm_simt", "more tiles than are numbered")
     pack = select("pack_halves", dtype, "", (m, k), device).config.specialize(config.PANEL, blk_k)

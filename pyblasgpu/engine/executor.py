@@ -288,7 +288,7 @@ class TaskExecutor:
         for index, card in enumerate(self.cards):
             if card.device == matrix.device:
                 return self.caches[index].copies.get(tile) or self._home_copy(index, matrix, tile)
-        raise AssertionError("the card where a matrix lies is always among those of the call")
+        raise AssertionError("the card that has a matrix is always among those of the call")
 
     def _fetch_from_card(self, card: Card, copy: TileCopy, source: TileCopy) -> None:
         wait_for(card.peer, [*copy.marks, source.ready])

@@ -1,6 +1,6 @@
 """Triangular systems and Cholesky factors of unequal sizes, by the routines for stacks.
 
-All are brought to one form by strides: a lower triangle at the left of its right-hand sides. A triangle that
+Strides give all one form: a lower triangle at the left of its right-hand sides. A triangle that
 is upper is lower with its rows and columns backwards, or, of a factor, transposed.
 """
 

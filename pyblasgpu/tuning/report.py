@@ -237,7 +237,7 @@ def _lines(records: Sequence[Record]) -> list[str]:
         outcomes = ", ".join(f"{outcome} {count}" for outcome, count in counts.most_common())
         lines.append(f"{stem}: {counts.total()} candidates: {outcomes}")
     caches = sorted({record.caches for record in records if record.outcome == "ok"})
-    lines.append(f"caches were {' or '.join(caches) or 'not asked'}; TFLOP/s at the extents in brackets")
+    lines.append(f"caches were {' or '.join(caches) or 'not recorded'}; TFLOP/s at the extents in brackets")
     return lines
 
 

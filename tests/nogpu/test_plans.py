@@ -209,7 +209,7 @@ Subclass.__module__ = "cupy"
         ({"b": np.ones((8, 8))}, ValueError, r"b has shape \(8, 8\), strides \(64, 8\), .* \(8, 64\)"),
         ({"out": ONE.astype("f4", order="F")}, ValueError, "out has .* float32 on device 0; .* float64"),
         ({"b": Array(ONE, device=1)}, ValueError, "b has .* on device 1; .* on device 0"),
-        ({"b": placed(ONE, beyond=8)}, ValueError, "b lies 8 bytes beyond a multiple of 16; .* for 0"),
+        ({"b": placed(ONE, beyond=8)}, ValueError, "b begins 8 bytes beyond a multiple of 16; .* for 0"),
         ({"out": "a"}, OverlapError, "plan_gemm: out shares memory with a"),
         ({"out": "b"}, OverlapError, "plan_gemm: out shares memory with b"),
         ({"a": None}, TypeError, "a NoneType is not an array"),

@@ -1,4 +1,4 @@
-"""KBLAS's figures: TRMM and TRSM beside cuBLAS in place and out of place, GEMM, and inverted blocks.
+"""KBLAS's figures: TRMM and TRSM against cuBLAS in place and out of place, GEMM, and inverted blocks.
 
 ``python tuning/papers/kblas.py [--dtype s,d] [--orders 1024,2048] [--seconds 10m] [--out FOLDER]``
 
@@ -52,8 +52,8 @@ ALGORITHMS = {
     "trmm": {"trmm_fused": (ANY, ANY), "recursion": (ANY, ANY)},
     "trsm": {"trsv": (ANY, 4), "trsm_fused": (ANY, ANY), "trsm_small": (512, ANY), "recursion": (ANY, ANY)},
 }
-SMALL = (64, 256)  # orders of the table of algorithms, beside those of the figures
-SIDES = (1, 16, 64, 512)  # right-hand sides of the table of algorithms, beside square ones
+SMALL = (64, 256)  # orders of the table of algorithms, besides those of the figures
+SIDES = (1, 16, 64, 512)  # right-hand sides of the table of algorithms, besides square ones
 FIGURES, TABLE = 0.45, 0.8  # of the time that is left: the curves, then the table of algorithms
 
 

@@ -5,7 +5,7 @@
 The kernels are the paper's Algorithm 1: `gemm_simt` with one stage, loads through registers, shared memory
 skewed by one element, all loops but the outermost unrolled; each with plain loads and with those of the
 read-only path, which stands for textures. The space is that of Algorithms 2 and 3 on the paper's card
-(``--space fermi``) or on any other, under the guidelines of Table 1. It writes Table 2 (the winners, beside
+(``--space fermi``) or on any other, under the guidelines of Table 1. It writes Table 2 (the winners, next to
 the vendor and the peak), Figure 5 (variants of each type), the spread between slowest and fastest, Figure 6
 (the winners over n), and section 8. That is the best kernel of each tile, as a small one gives more
 parallelism, and at k = 64 and 32 the winner and the best of these. ``--tiles`` times section 8 alone, of
@@ -214,7 +214,7 @@ def _of_table_2(results: Rows) -> Rows:
 
 
 def low_table(results: Rows, device: str) -> Table:
-    """Section 8: the tile of 32 × 32 beside the winner's, and products of low rank."""
+    """Section 8: the tile of 32 × 32 against the winner's, and products of low rank."""
     ranks = (f"k = {rank}, {which}" for rank in RANKS for which in ("the winner", "the best", "its tile"))
     made = Table("GEMM", "tile", "TFLOP/s", SMALL, *ranks, title=f"Section 8 of Kurzak et al. on {device}")
     for row in results:
@@ -282,9 +282,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--n", type=parse_count, default=SIZE, help="order at which they compete (%(default)s)"
     )
     parser.add_argument("--sizes", type=parse_sizes, default=CURVE, help="orders of Figure 6 (%(default)s)")
-    parser.add_argument(
-        "--most", type=parse_count, metavar="N", help="time a random sample of so many variants"
-    )
+    parser.add_argument("--most", type=parse_count, metavar="N", help="size of a random sample of variants")
     parser.add_argument("--tiles", action="store_true", help="section 8 alone")
     add_options(parser, "10m")
     return parser.parse_args(arguments)

@@ -162,7 +162,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--blocks", type=parse_sizes, default="64,128", help="(%(default)s)")
     parser.add_argument("--orders", type=parse_sizes, default=ORDERS, metavar="N,N,...", help="(512 to 6144)")
     parser.add_argument("--sweep", type=Path, help="also time the fastest kernels of this recorded sweep")
-    parser.add_argument("--most", type=parse_count, default=6, help="so many of them a shape (%(default)s)")
+    parser.add_argument("--most", type=parse_count, default=6, help="number of them a shape (%(default)s)")
     add_options(parser, "5m")
     return parser.parse_args(arguments)
 

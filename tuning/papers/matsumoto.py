@@ -261,7 +261,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--step", type=parse_count, default=STEP, help="of the second step's sizes (%(default)s)"
     )
     parser.add_argument("--largest", type=parse_count, default=LARGEST, help="of these (%(default)s)")
-    parser.add_argument("--most", type=parse_count, metavar="N", help="begin with so many kernels")
+    parser.add_argument("--most", type=parse_count, metavar="N", help="number of kernels to begin with")
     add_options(parser, "20m")
     return parser.parse_args(arguments)
 

@@ -288,7 +288,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         "--layout", default=["nn", "tn"], type=names_in(("nn", "nt", "tn", "tt")), help="(nn,tn)"
     )
     parser.add_argument("--sizes", type=parse_sizes, default="256,1024,4096", help="orders (%(default)s)")
-    parser.add_argument("--most", type=parse_count, metavar="N", help="time so many kernels of each scheme")
+    parser.add_argument("--most", type=parse_count, metavar="N", help="number of kernels of each scheme")
     add_options(parser, "30m")
     return parser.parse_args(arguments)
 

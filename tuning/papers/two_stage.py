@@ -45,7 +45,7 @@ __all__ = [
 
 STOPS = (64, 128, 256, 512, 1024)
 ORDER = 2048  # of the triangle on which stops are compared
-KEEP = 8  # pairs, beside those of the best leaf with every stop
+KEEP = 8  # pairs, besides those of the best leaf with every stop
 PATIENCE = 300.0  # seconds: there may be kernels that nobody has compiled yet
 WIDTH = 170  # columns of a table that goes into a file or a pipe
 

@@ -29,7 +29,7 @@ def einsum(subscripts: str, a: Array, b: Array, /, out: Array = None) -> Array:
     Parameters
     ----------
     subscripts : str
-        A letter for each axis of `a` and `b`, as ``"ij,jk->ik"``. An ellipsis stands for axes that broadcast.
+        A letter for each axis of `a` and `b`, as ``"ij,jk->ik"``. An ellipsis is the axes that broadcast.
         Without ``->`` the result has the letters that occur once, in alphabetical order.
     a, b : array
         The operands.

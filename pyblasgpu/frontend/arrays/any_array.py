@@ -142,7 +142,7 @@ def common_library(routine: str, names: tuple[str, ...], arrays: tuple[Any, ...]
         if other.name != library.name:
             raise TypeError(
                 f"{routine}: {names[0]} is a {library.name} array and {name} a {other.name} array; "
-                "all arrays of a call must come from one library"
+                "all arrays of a call must be of one library"
             )
         if library.host and (here := library.place(arrays[0])) != (there := library.place(array)):
             raise ValueError(f"{routine}: {names[0]} is on device {here} and {name} on device {there}")

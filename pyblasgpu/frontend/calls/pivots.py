@@ -78,7 +78,7 @@ def _layout(call: FactorCall, piv: Any, argument: str) -> Layout:
     if layout is None:
         stored = numpy_dtype(dtype_name(piv))
         where = "on a device" if call.library.host else f"of dtype {stored}"
-        raise TypeError(f"{call.name}: {argument} is {where}; int32 or int64 beside the arrays is needed")
+        raise TypeError(f"{call.name}: {argument} is {where}; int32 or int64 where the arrays are is needed")
     return layout
 
 

@@ -167,7 +167,7 @@ class Plan:
         for name, pointer, planned in zip(_NAMES, pointers, self._pointers, strict=True):
             if (pointer ^ planned) & 15:
                 raise ValueError(
-                    f"{self.name}: {name} lies {pointer % 16} bytes beyond a multiple of 16; "
+                    f"{self.name}: {name} begins {pointer % 16} bytes beyond a multiple of 16; "
                     f"the plan was made for {planned % 16}"
                 )
         if self._in_place and pointers[1] != pointers[2]:

@@ -142,7 +142,7 @@ def check_calls(name: str, calls: Sequence[Call], in_place: str = "") -> None:
         if call.library.name != first.library.name:
             raise TypeError(
                 f"{name}: {call.names[0]}[0] is a {first.library.name} array and {call.names[0]}[{i}] a "
-                f"{call.library.name} array; all arrays of a call must come from one library"
+                f"{call.library.name} array; all arrays of a call must be of one library"
             )
         if call.device != first.device:
             raise ValueError(

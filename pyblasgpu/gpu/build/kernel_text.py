@@ -68,9 +68,7 @@ def sass_text(source: KernelSource, cc: tuple[int, int]) -> str:
     """
     program = _nvdisasm()
     if program is None:
-        raise BackendUnavailable(
-            "SASS is written by nvdisasm, which is not here; it comes with the CUDA toolkit"
-        )
+        raise BackendUnavailable("SASS is written by nvdisasm, which is not here; the CUDA toolkit has it")
     cubin = compile_source(source, cc).cubin
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "kernel.cubin"

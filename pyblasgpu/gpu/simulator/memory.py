@@ -184,7 +184,7 @@ class Pointer:
         at = self.start + i
         if at < 0 or at + count > self.size:
             raise IndexError(
-                f"index {i} is out of bounds: its {count} elements lie at {at} of {self.array.size}"
+                f"index {i} is out of bounds: its {count} elements are at {at} of {self.array.size}"
             )
         if aligned > 1 and (self.phase + at) % aligned:
             raise SimulatorError(f"misaligned: index {i} is no multiple of {aligned} elements in memory")

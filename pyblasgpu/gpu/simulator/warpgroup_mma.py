@@ -104,7 +104,7 @@ def warpgroup_results(count: int):
         _wait(lanes, 0)
         warp = _warp(lanes[0])
         if warp.open:
-            raise SimulatorError("results are asked for while a group of products is not closed")
+            raise SimulatorError("results are read while a group of products is not closed")
         sums = warp.sums.pop(id(brought[0][1].array), None)
         if sums is None:
             raise SimulatorError("results of accumulators that no product has")
