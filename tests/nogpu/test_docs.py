@@ -104,6 +104,23 @@ def test_named_paths_exist(page):
     assert not missing
 
 
+@pytest.fixture(scope="module")
+def identifiers():
+    """All words of the code."""
+    files = [path for top in ("pyblasgpu", "benchmarks", "tuning") for path in (ROOT / top).rglob("*.py")]
+    return {path.stem for path in files}.union(*(re.findall(r"\w+", path.read_text()) for path in files))
+
+
+@pytest.mark.parametrize(
+    "page", [*sorted(DOCS.glob("design/*.md")), DOCS / "architecture.md"], ids=lambda x: x.stem
+)
+def test_named_identifiers_are_in_the_code(page, identifiers):
+    """`policy_value` and `CONSTANT` of a design page; names of other libraries are on other pages."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    named = re.findall(r"`([A-Za-z]+(?:_[A-Za-z0-9]+)+)`", text)
+    assert set(named) <= identifiers
+
+
 def exists(path: str) -> bool:
     bases = [ROOT / path, ROOT / "pyblasgpu" / path]
     return any(base.exists() or base.with_suffix(".py").exists() for base in bases)
