@@ -2,8 +2,8 @@
 
 With ``--shapes`` products of other than square matrices, with ``--batched`` strided batches of them, with
 ``--rhs`` triangles and that number of right-hand sides; with ``--splits`` products with k in that number of
-slices too, with ``--packed`` with operands both packed and unpacked, whatever would be chosen, so that it can
-be seen whether the choice is the best.
+slices too, with ``--packed`` with operands both packed and unpacked. That is so whatever would be chosen, and
+shows whether the choice is the best.
 """
 
 from __future__ import annotations

@@ -42,8 +42,8 @@ SIMULATED = _simulated()
 
 @contextmanager
 def _older_numpy() -> Iterator[None]:
-    """NumPy as numba-cuda 0.30 expects it during its import: with `row_stack`, which 2.5 lacks, and with
-    deprecations that nobody can mend here kept from a caller who makes them errors.
+    """NumPy as numba-cuda 0.30 expects it during its import: with `row_stack`, which 2.5 lacks. Deprecations
+    that nobody can mend here are kept from a caller who makes them errors.
     """
     lacking = not hasattr(np, "row_stack")
     if lacking:

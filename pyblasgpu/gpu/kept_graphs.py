@@ -90,8 +90,8 @@ def kept(
 
 
 def _is_due(key: tuple[Any, ...], number: int) -> bool:
-    """Whether a run at addresses is to have a graph: after as many runs, where there is room for it, or a
-    graph that is idle, and others are not.
+    """Whether a run at addresses is to have a graph. It is after as many runs, where there is room for it, or
+    a graph that is idle, and others are not.
     """
     times = seen.get(key, 0)
     if times < REPEATS:

@@ -159,8 +159,8 @@ class LoadedKernel(Kernel):
         """The smallest grid, in blocks, that is launched with PDL.
 
         Blocks that start early go where there is room, which is where blocks of the launch before have ended.
-        There they would crowd, while other multiprocessors are idle later, unless only one fits at a time, or
-        they are enough to load all multiprocessors alike.
+        There they would crowd, while other multiprocessors are idle later. They may where only one fits at a
+        time, or where they load all multiprocessors alike.
         """
         from cuda.bindings import driver
 

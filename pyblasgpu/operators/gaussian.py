@@ -47,8 +47,8 @@ def _factor_and_solution(f: Any, k: Any, y: Any) -> tuple[Any, Any]:
 
 
 class InvQuadLogdetBackward(Row):
-    """Gradients of k, Hermitian, and y: ``gd k⁻¹ - gq x xᴴ`` by POTRI and a rank-k update, and ``2 gq x``,
-    where x is ``k⁻¹ y``.
+    """Gradients of k, Hermitian, and y, where x is ``k⁻¹ y``. They are ``gd k⁻¹ - gq x xᴴ`` by POTRI and a
+    rank-k update, and ``2 gq x``.
     """
 
     schema = "inv_quad_logdet_backward(Tensor k, Tensor y, Tensor factor, Tensor white, Tensor gq, Tensor gd)"

@@ -50,8 +50,8 @@ def _emit_of_product(
 def of_symmetric_product(
     a: Operand, b: Operand, g: Operand, ga: Operand, gb: Operand, side: Side, uplo: Uplo
 ) -> LaunchList:
-    """Return the list of alpha A^H G, the gradient of B in A B for that of the result, G, and of a triangle
-    of W + W^T for W = alpha G B^H, its diagonal that of W; of B A from the right.
+    """Return the list of alpha A^H G, the gradient of B in A B for that of the result, G. It also has a
+    triangle of W + W^T for W = alpha G B^H, its diagonal that of W; of B A from the right.
     """
     return cached_launch_list(_emit_of_symmetric, (a, b, g, ga, gb), (side, uplo), 3)
 
@@ -73,8 +73,8 @@ def _diagonal(a: Operand) -> Operand:
 def of_triangular_product(
     a: Operand, b: Operand, g: Operand, ga: Operand, gb: Operand, side: Side, uplo: Uplo
 ) -> LaunchList:
-    """Return the list of alpha A^H G, the gradient of B in A B for that of the result, G, and of the triangle
-    of alpha G B^H; of B A from the right.
+    """Return the list of alpha A^H G, the gradient of B in A B for that of the result, G. It also has the
+    triangle of alpha G B^H; of B A from the right.
     """
     return cached_launch_list(_emit_of_triangular_product, (a, b, g, ga, gb), (side, uplo), 3)
 
@@ -124,8 +124,8 @@ def _emit_of_triangular(
 def of_definite_solution(
     c: Operand, x: Operand, g: Operand, gc: Operand, gb: Operand, uplo: Uplo
 ) -> LaunchList:
-    """Return the list of U = A^-1 G, the gradient of B in A X = B, from the Cholesky factor C, and that of C:
-    the lower triangle of -(U X^H + X U^H) L, or its conjugate transpose.
+    """Return the list of U = A^-1 G, the gradient of B in A X = B, from the Cholesky factor C. It also has
+    that of C: the lower triangle of -(U X^H + X U^H) L, or its conjugate transpose.
     """
     return cached_launch_list(_emit_of_definite, (c, x, g, gc, gb), (uplo,), 3)
 

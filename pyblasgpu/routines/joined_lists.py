@@ -1,8 +1,8 @@
 """Copies before other launches: in one list with them, or left out where one launch reads the source.
 
 A list of one launch may name the pointer by which it reads (`LaunchList.source_pointer`). The output need not
-be a copy of the source then, where elements of both are at the same places, or where the launch takes the
-strides of the source (`LaunchList.source_integers`).
+be a copy of the source then. Elements of both have to be at the same places, or the launch takes the strides
+of the source (`LaunchList.source_integers`).
 """
 
 from __future__ import annotations

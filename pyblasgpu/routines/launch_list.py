@@ -202,8 +202,8 @@ class LaunchList:
         self.tiles_per_block = before
 
     def persistent_blocks(self, config: Any, tiles: int, share: int = 1) -> int:
-        """Return the blocks of a product on tensor cores of `tiles` numbered tiles, `share` of which take as
-        long as one by FMAs: as many as are resident, more where they yield.
+        """Return the blocks of a product on tensor cores of `tiles` numbered tiles: as many as are resident,
+        more where they yield. `share` of the tiles take as long as one by FMAs.
         """
         most = current(self.device).sm_count
         if self.tiles_per_block:
@@ -269,9 +269,9 @@ class LaunchList:
     def _allows_pdl(self, source: KernelSource, addresses: tuple[tuple[int, int], ...]) -> bool:
         """Whether a launch may be started before the one before it is over.
 
-        What it reads before its wait must not be what that one writes: the first launch follows one of
-        somebody else, and the others write scratch or what is no input, see `inputs`. A launch that
-        follows one of the other lane waits for all of it.
+        What it reads before its wait must not be what that one writes. The first launch follows one of
+        somebody else, and the others write scratch or what is no input, see `inputs`. A launch that follows
+        one of the other lane waits for all of it.
         """
         is_first = self._last_emitted[self.lane] is None
         if self._waits[self.lane] or (is_first and self.lane == BESIDE):

@@ -1,6 +1,6 @@
 """Which calls are timed to find a value of the policy, and what their times say.
 
-A strategy is a generator, as those of kernels are (`strategies`): it yields batches of calls, is sent the
+A strategy is a generator, as those of kernels are (`strategies`). It yields batches of calls, is sent the
 seconds of those that succeeded, and returns the value; None where nothing could be compared. It touches no
 device, file or clock.
 """

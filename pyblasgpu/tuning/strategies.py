@@ -51,9 +51,9 @@ def exhaustive(search: SearchProblem) -> Batches:
 def likely(search: SearchProblem, least_shares: Sequence[float] = LIKELY) -> Batches:
     """The candidates whose score is near the best of a size class.
 
-    First those that reach the first of these `parts` of the best score on a problem of the class, then what
-    the next part adds, and so on. Nothing is timed that is far behind another family. Where all of them fail,
-    the others are timed.
+    First are those that reach the first of these `parts` of the best score on a problem of the class. Then
+    what the next part adds, and so on. Nothing is timed that is far behind another family. Where all of them
+    fail, the others are timed.
     """
     table = MeasurementTable(search)
     # of each candidate and class, the largest part of the best score

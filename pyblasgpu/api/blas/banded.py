@@ -29,8 +29,8 @@ class _Half(NamedTuple):
         The matrix by its argument, with two dimensions.
     order : int
     number : int
-        The argument of SciPy's function before it: the order of a packed matrix, the diagonals above or below
-        the main one of a banded matrix.
+        The argument of SciPy's function before it. It is the order of a packed matrix, or the diagonals above
+        or below the main one of a banded matrix.
     """
 
     matrix: dict[str, Array]

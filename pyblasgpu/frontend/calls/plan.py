@@ -44,7 +44,7 @@ class Plan:
     stream : int or None
         Handle of its stream; None is the library's current one.
     workspace : int
-        Bytes of device memory that the plan holds for packed copies, for products of parts of k, or for the
+        Bytes of device memory that the plan holds: for packed copies, for products of parts of k, for the
         progress of its blocks; 0 for most. The runs of a plan that has a workspace must not overlap: put them
         on one stream, or on streams that wait for each other.
 

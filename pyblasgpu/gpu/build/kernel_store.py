@@ -27,9 +27,9 @@ _ABANDONED = 3600.0  # seconds after which nobody writes a temporary file any mo
 class CubinStore:
     """Records of JSON facts and machine code under hexadecimal keys, a file each.
 
-    Safe for any number of threads and processes: files are replaced atomically, and every record carries
-    the digest of its content, so that a damaged one reads as absent. A folder that is not this user's alone
-    is not used. What was used longest ago goes when there is too much.
+    Safe for any number of threads and processes: files are replaced atomically. Every record carries the
+    digest of its content, so that a damaged one reads as absent. A folder that is not this user's alone is
+    not used. What was used longest ago goes when there is too much.
     """
 
     def __init__(self, folder: Path, max_bytes: int = MAX_BYTES):

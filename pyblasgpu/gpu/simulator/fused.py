@@ -1,8 +1,8 @@
 """``x*y + z`` of doubles with one rounding, which Python has from 3.13 on.
 
 By Boldo and Melquiond, *Emulation of FMA and correctly rounded sums: proved algorithms using rounding to odd*
-(IEEE Transactions on Computers, 2008): product and sum with their errors, which are added rounded to odd. At
-the edges of the range by rational numbers.
+(IEEE Transactions on Computers, 2008). Product and sum are computed with their errors, which are added
+rounded to odd. At the edges of the range by rational numbers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Memory of the simulator: bounds-checked pointers, access logs of shared memory, device allocations.
 
-Addresses are those of the host memory that emulates the device's, so that any integer a routine computes can
-be looked up, and one that is nowhere is noticed.
+Addresses are those of the host memory that emulates the device's. So any integer a routine computes can be
+looked up, and one that is nowhere is noticed.
 """
 
 from __future__ import annotations

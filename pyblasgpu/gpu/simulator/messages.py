@@ -1,7 +1,7 @@
 """The intrinsics of `messages` in Python.
 
 Who receives a number also knows to be over what the sender had read up to its last barrier, as with
-`store_relaxed`: a kernel may rely on it where what it sends depends on all that was read.
+`store_relaxed`. A kernel may rely on it where what it sends depends on all that was read.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The intrinsics of `warpgroup_mma` in Python: products that are there once they are waited for.
 
-Sums are rounded as in the worst model of tensor cores: each addend is cut to 24 bits of the largest one, and
+Sums are rounded as in the worst model of tensor cores. Each addend is cut to 24 bits of the largest one, and
 so is their sum. Those of integers are exact, and wrap around.
 """
 
@@ -198,9 +198,8 @@ def _wrapped_sum(before: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.
 def truncated_sum(before: np.ndarray, left: np.ndarray, right: np.ndarray, lowest: int = -14) -> np.ndarray:
     """``before + left @ right.T`` as float32, each addend cut to 24 bits of the largest, and so the sum.
 
-    A product counts as large as the exponents of its factors say, and that of a subnormal number is the
-    `lowest` (Khattak and Mikaitis, *Accurate models of NVIDIA tensor cores*, 2025, who find 26 bits on
-    Hopper).
+    A product counts as large as the exponents of its factors say. That of a subnormal number is the `lowest`
+    (Khattak and Mikaitis, *Accurate models of NVIDIA tensor cores*, 2025, who find 26 bits on Hopper).
     """
     products = left.T[:, :, None] * right.T[:, None, :]
     addends = np.concatenate([before.astype(np.float64)[None], products])

@@ -1,11 +1,11 @@
 """A := Qᴴ A Q, a band: the first of two stages that make a symmetric or Hermitian matrix tridiagonal.
 
-A panel of columns below the band has a QR factorization, H = I - V T Vᴴ. With W = A V T and
-X = W - V (Tᴴ Vᴴ W) / 2 the rest of A becomes A - V Xᴴ - X Vᴴ. Some panels go together: what they take off the
-rest is kept as factors, [V X] and [X V], and taken off columns of the next panel, and off products with A.
-At the end it is one product (Wang and others, 2023). So each panel reads the rest of A once, and the update
-has many columns. [X V] is behind the columns of A: one product with the adjoint of both is A V T, and below
-it what [V X] is multiplied by.
+A panel of columns below the band has a QR factorization, H = I - V T Vᴴ. With W = A V T and X = W - V (Tᴴ Vᴴ
+W) / 2 the rest of A becomes A - V Xᴴ - X Vᴴ. Some panels go together. What they take off the rest is kept as
+factors, [V X] and [X V], and taken off columns of the next panel, and off products with A. At the end it is
+one product (Wang and others, 2023). So each panel reads the rest of A once, and the update has many columns.
+[X V] is behind the columns of A. So one product with the adjoint of both is A V T, and below it what [V X] is
+multiplied by.
 """
 
 from __future__ import annotations

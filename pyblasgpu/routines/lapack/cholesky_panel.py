@@ -7,7 +7,7 @@ cost products and triangular solutions, and no barrier each.
 Of tall matrices Q1 is in the workspace. Then the vectors are a product with W^-1, by which A is overwritten.
 W is well conditioned; R1 need not be, and a product with its inverse has residuals that substitution has not.
 
-Where a Cholesky factor fails, or Q1 is too far from orthonormal, info is not 0, and `geqp3` or `geqrf_tall`
+Where a Cholesky factor fails, or Q1 is too far from orthonormal, info is not 0. Then `geqp3` or `geqrf_tall`
 factors those matrices from a copy, by reflectors. It is launched for all, and reads info: the host does not
 wait.
 """

@@ -31,8 +31,8 @@ def launch_list(
         n by 1; becomes the eigenvalues in ascending order. They are reals: where its dtype is complex, they
         are the real parts of its elements, and imaginary parts stay as they are.
     info : Operand
-        One element a matrix, of which the first four bytes become an int32: 0, or n where A is not finite, w
-        and V are NaN then, or where the sweeps of Jacobi's method did not suffice.
+        One element a matrix, of which the first four bytes become an int32. It is 0, or n where A is not
+        finite, w and V are NaN then, or where the sweeps of Jacobi's method did not suffice.
     v : Operand
         n by n; its columns become orthonormal eigenvectors. Without `vectors` it is not touched. It may be
         `a` itself, and else must not overlap it.

@@ -33,7 +33,7 @@ SQUARES_BY_BAND, MARGIN = 13, 64  # where a matrix becomes a band first, at most
 
 
 def max_order(dtype: Dtype, device: Device) -> int:
-    """Return the largest order of matrices of a dtype for which there is a kernel on a device, and room: half
+    """Return the largest order of matrices of a dtype for which there is a kernel on a device, and room. Half
     of the memory that is free has to hold the workspace of a matrix.
     """
     most: int = select(tridiagonal_merge.STEM, real_dtype(dtype), "", (), device).config.on(device).ORDER

@@ -37,8 +37,8 @@ def emit(launches: LaunchList, jpvt: Operand, tau: Operand, a: Operand) -> None:
 
 
 def emit_where_failed(launches: LaunchList, info: Operand, tau: Operand, a: Operand, w: Operand) -> None:
-    """Emit the factors without pivots of matrices whose info (an int32 in the bytes of an element) is not 0,
-    from a copy `w` by columns, which is spoilt. Others, and their tau, stay as they are.
+    """Emit the factors without pivots of matrices whose info (an int32 in the bytes of an element) is not 0.
+    They are made from a copy `w` by columns, which is spoilt. Others, and their tau, stay as they are.
     """
     with launches.temporary():
         _emit(launches, info, info, tau, a, w, pivots=False)

@@ -21,8 +21,8 @@ def solution_launch_list(info: Operand, a: Operand, b: Operand, x: Operand) -> L
     Parameters
     ----------
     info : Operand
-        One element a matrix, of which the first four bytes become an int32: 0, or the number, from 1, of the
-        first pivot that is zero; X is not finite then.
+        One element a matrix, of which the first four bytes become an int32. It is 0, or the number, from 1,
+        of the first pivot that is zero; X is not finite then.
     a, b : Operand
         n by n and n by r.
     x : Operand

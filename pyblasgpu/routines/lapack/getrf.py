@@ -5,7 +5,7 @@ The recursion halves the columns (Toledo, 1997; LAPACK's getrf2) and ends in pan
     [A11 A12]      factor [A11; A21], A12 := L11^-1 A12 (TRSM), A22 -= A21 A12 (GEMM), factor A22
     [A21 A22]
 
-A panel's interchanges are done in all other columns of the matrix at once, left and right of it, so that the
+A panel's interchanges are done in all other columns of the matrix at once, left and right of it. So the
 levels above have none to do. Large matrices go by blocks of columns, each by the recursion: the next block is
 factored while the columns right of it are updated (`lookahead`). Small matrices are one launch.
 """
@@ -45,8 +45,8 @@ def launch_list(piv: Operand, info: Operand, a: Operand) -> LaunchList | None:
         min(m, n) by 1; the first four bytes of each element become an int32: row i was interchanged with row
         piv[i], counted from 0.
     info : Operand
-        One element a matrix, of which the first four bytes become an int32: 0, or the number, from 1, of the
-        first pivot that is zero.
+        One element a matrix, of which the first four bytes become an int32. It is 0, or the number, from 1,
+        of the first pivot that is zero.
     a : Operand
         m by n; L, whose diagonal is one, and U replace it.
     """

@@ -21,7 +21,7 @@ def launch_list(piv: Operand, a: Operand, *, backwards: bool, first: int = 0) ->
     Parameters
     ----------
     piv : Operand
-        k by 1, an int32 in the first bytes of each element, counted from 0: row ``first + i`` and row
+        k by 1, an int32 in the first bytes of each element, counted from 0. Row ``first + i`` and row
         ``piv[i]`` of A are interchanged.
     a : Operand
     backwards : bool

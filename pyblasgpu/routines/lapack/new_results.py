@@ -67,8 +67,8 @@ def _emit_cholesky(launches: LaunchList, a: Operand, info: Operand, factor: Oper
 def definite_terms(
     factor: Operand, b: Operand, info: Operand, quad: Operand, logdet: Operand, white: Operand
 ) -> LaunchList | None:
-    """Return the list of W = L^-1 B, dense by columns, for the Cholesky factor L of A, of the squares of W in
-    one sum, `quad`, and of ``log det A``; where info is not 0, they are worth nothing.
+    """Return the list of W = L^-1 B, dense by columns, for the Cholesky factor L of A. It also has the
+    squares of W in one sum, `quad`, and ``log det A``; where info is not 0, they are worth nothing.
     """
     return _listed(_emit_definite_terms, (factor, b, info), (quad, logdet, white))
 

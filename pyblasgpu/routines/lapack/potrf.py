@@ -4,7 +4,8 @@ A is normalised once: the upper triangle of A is the lower one of its transpose,
 matrix, or few, may go by panels (`potrf_panels`). A large one goes by blocks of columns: the next block is
 factored while the columns right of it are updated (`lookahead`). On tensor cores a block of double precision
 takes all before it at once (`potrf_residues`). The recursion splits off as many rows as a power of two, at
-most `PANEL`, of a stack at most as many as one launch of TRSM solves by, and ends in leaves of one launch:
+most `PANEL`. Of a stack there are at most as many as one launch of TRSM solves by. It ends in leaves of one
+launch:
 
     [A11    ]      factor A11 = L11 L11^H
     [A21 A22]      A21 := A21 L11^-H (TRSM), A22 -= A21 A21^H (a triangle by GEMM), factor A22

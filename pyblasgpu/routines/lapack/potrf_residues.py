@@ -91,8 +91,8 @@ def emit_columns(
 def _kept_steps(
     launches: LaunchList, a: Operand, columns: int, how: Int8Product
 ) -> tuple[Callable[[int, int], None], Callable[[int, int, int], None]]:
-    """Emit the scales; return ``keep(first, columns)``, which emits what packs a finished block, and
-    ``multiply(first, columns, k)``: what the first k columns do to a block, with the rows below.
+    """Emit the scales; return ``keep`` and ``multiply``. ``keep(first, columns)`` emits what packs a finished
+    block. ``multiply(first, columns, k)`` emits what the first k columns do to a block, with the rows below.
     """
     n = a.rows
     left, right, memory = _emit_scales(launches, how, a, columns, (n - 1) // columns * columns)

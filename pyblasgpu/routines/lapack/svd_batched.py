@@ -44,8 +44,8 @@ def launch_list(
         k by 1, k the lesser of m and n; becomes the singular values in descending order. They are reals:
         where its dtype is complex, they are the real parts of its elements.
     info : Operand
-        One element a matrix, of which the first four bytes become an int32: 0, or k where A is not finite,
-        sigma, U and V are NaN then, or where the sweeps did not suffice.
+        One element a matrix, of which the first four bytes become an int32. It is 0, or k where A is not
+        finite, sigma, U and V are NaN then, or where the sweeps did not suffice.
     u, vh : Operand
         m by k and k by n, or m by m and n by n; become U and the adjoint of V. Without `vectors` they are not
         touched. One of them may be `a` itself.

@@ -1,8 +1,8 @@
 """L D L^T = A or L D L^H = A in place, by pivots of Bunch and Kaufman: LAPACK's factors, pivots and info.
 
-Small matrices are one launch. Others go by panels of columns: a panel leaves V and W, its columns of L and of
-L D, and the triangle of what is right of it becomes that less V W^H (LAPACK's lasyf). A panel may take the
-first column of the next one; then that column of V W^H is zero.
+Small matrices are one launch. Others go by panels of columns. A panel leaves V and W, its columns of L and of
+L D. The triangle of what is right of it becomes that less V W^H (LAPACK's lasyf). A panel may take the first
+column of the next one; then that column of V W^H is zero.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def launch_list(
         n by 1; the first four bytes of each element become an int32: p where row and column p, from 1, were
         interchanged with this one; -p in both rows of a block of D of order two.
     info : Operand
-        One element a matrix, of which the first four bytes become an int32: 0, or the number, from 1, of the
-        first block of D that is zero.
+        One element a matrix, of which the first four bytes become an int32. It is 0, or the number, from 1,
+        of the first block of D that is zero.
     a : Operand
         n by n; the factors replace one triangle.
     uplo : Uplo

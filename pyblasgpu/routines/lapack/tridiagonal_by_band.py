@@ -171,8 +171,8 @@ def _emit_wave(
     first: int,
     count: int,
 ) -> None:
-    """Emit the product of a `block` with rows from the `first` one on, from one operand to the other, and of
-    the blocks behind it, which are of the next group and step each, with the rows behind those.
+    """Emit the product of a `block` with rows from the `first` one on, from one operand to the other. The
+    blocks behind it, of the next group and step each, multiply the rows behind those.
     """
     blocks = block._replace(batch=count, batch_stride=(chase.steps + 1) * block.cols * block.col_stride)
     source, target = (

@@ -1,7 +1,7 @@
 """y := alpha A x + beta y, A a matrix or a triangle. Transposition and conjugation are views of A.
 
-A column-major A is multiplied row by row, a row-major one column by column of what it is transposed, by the
-kernel `gemv` in one launch either way.
+A column-major A is multiplied row by row, a row-major one column by column of what it is transposed. The
+kernel `gemv` does it in one launch either way.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ def launch_list(alpha: Any, a: Operand, x: Operand, beta: Any, y: Operand) -> La
     alpha, beta : number
         alpha = 0 reads neither A nor x, beta = 0 does not read y.
     a, x, y : Operand
-        m x n, n x 1 and m x 1, of one dtype, with one batch (A or x may repeat one by a batch stride of 0),
-        on one device. y overlaps neither A nor x.
+        m x n, n x 1 and m x 1, of one dtype, on one device. They have one batch, of which A or x may repeat
+        one by a batch stride of 0. y overlaps neither A nor x.
     """
     return launch_list_of_product(_emit, alpha, (a, x, y), a.cols, beta)
 

@@ -30,8 +30,8 @@ def launch_list(
     alpha : number
         With 0 nothing is done.
     x, y, a : Operand
-        m x 1, n x 1 and m x n, of one dtype, with one batch (x or y may repeat one by a batch stride of 0),
-        on one device. A overlaps neither x nor y.
+        m x 1, n x 1 and m x n, of one dtype, on one device. They have one batch, of which x or y may repeat
+        one by a batch stride of 0. A overlaps neither x nor y.
     is_new_output : bool
         A is taken to be 0.
     """

@@ -92,8 +92,8 @@ def launch_list(
     alpha, beta : number
         alpha = 0 reads neither A nor B, beta = 0 does not read C.
     a, b, c : Operand
-        m x k, k x n and m x n, of one dtype, with one batch (A or B may repeat one matrix by a batch
-        stride of 0), on one device. C overlaps neither A nor B.
+        m x k, k x n and m x n, of one dtype, on one device. They have one batch, of which A or B may repeat
+        one matrix by a batch stride of 0. C overlaps neither A nor B.
     method : str, optional
         `THREE_M`, of complex products, or `TENSOR`.
     """

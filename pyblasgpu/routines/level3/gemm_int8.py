@@ -1,9 +1,9 @@
 """C := alpha A B + beta C of float64 or complex128 on INT8 tensor cores: integers modulo small numbers, and
 their combination.
 
-For each block of C: scales of rows of A and columns of B, their residues packed, a check of which tiles are
-served within FP64's bound, residues of the product, C of them, and the other tiles by FMAs. Which are which
-the device alone finds out.
+Each block of C has scales of rows of A and columns of B, their residues packed, and a check of which tiles
+are served within FP64's bound. Then there are residues of the product, C of them, and the other tiles by
+FMAs. Which are which the device alone finds out.
 
 Of a triangle of C only its tiles are computed and kept. Operands of which not all fits are taken by rows of
 blocks, of each first what is off the diagonal:

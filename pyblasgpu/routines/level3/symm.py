@@ -115,8 +115,8 @@ def batch_portions(batch: int, nbytes: int) -> Iterator[tuple[int, int]]:
 
 
 def _stop(launches: LaunchList, b: Operand, c: Operand) -> int:
-    """The order of the diagonal blocks: an override's, else that of A for tensor cores, else the largest
-    power of two of which a block may be copied.
+    """The order of the diagonal blocks. It is an override's, else that of A for tensor cores, else the
+    largest power of two of which a block may be copied.
     """
     requested: int | None = get_override("symm")
     problem = launches.dtype, c.rows, c.cols, c.batch

@@ -1,9 +1,9 @@
 """A triangle of a sum of products, C := alpha1 A1 B1 + alpha2 A2 B2 + beta C: SYRK, HERK and their kin.
 
 Each product is one of GEMM's whose kernel walks over the tiles that the triangle meets
-(`kernels.common.region`), all of a batch together: usually one launch and no scratch, but where k is split or
-streamed, scratch and a further launch that sums. Of a tile that the diagonal crosses what is beyond it is
-computed, too, but not written. The workspace is limited (`most_workspace`).
+(`kernels.common.region`), all of a batch together. Usually that is one launch and no scratch. Where k is
+split or streamed, there are scratch and a further launch that sums. Of a tile that the diagonal crosses what
+is beyond it is computed, too, but not written. The workspace is limited (`most_workspace`).
 """
 
 from __future__ import annotations

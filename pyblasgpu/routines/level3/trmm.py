@@ -1,7 +1,7 @@
 """C := alpha T B, or C := alpha B T, where C may be B.
 
 All is one launch, of stacks too, with a kernel of their own for small triangles, or one product on tensor
-cores, or a recursion in place ends in triangles of which each is one launch, or in leaves.
+cores. Or a recursion in place ends in triangles of which each is one launch, or in leaves.
 """
 
 from __future__ import annotations

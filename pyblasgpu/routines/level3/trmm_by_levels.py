@@ -14,9 +14,9 @@ batch, and the products of each level another (T lower triangular, blocks of two
     [T31 T32 T33    ] [B3]      [B3 B4] += [T31 T32; T41 T42] [X1 X2]  one launch
     [T41 T42 T43 T44] [B4]      (X is the copy of B)
 
-A result in another matrix needs no copy, whatever the order.
-The copy is kept small: B is worked on in panels of columns, and beyond `LARGEST` rows the recursion in place
-(`triangular`) leads to triangles that are not larger. Rows that no whole block covers are launched apart.
+A result in another matrix needs no copy, whatever the order. The copy is kept small. B is worked on in panels
+of columns, and beyond `LARGEST` rows the recursion in place (`triangular`) leads to triangles that are not
+larger. Rows that no whole block covers are launched apart.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 (`kernels.gemm.trsm_fused`): where, and its launches.
 
 The recursion is a chain of launches: leaves, and between them products of few tiles. Here the tiles of a
-strip wait for one another alone. Where B is large the recursion's products are faster, but for the last ones:
-then it ends early, in triangles of which each is one launch.
+strip wait for one another alone. Where B is large the recursion's products are faster, but for the last ones.
+Then it ends early, in triangles of which each is one launch.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["emit", "emit_apart", "plan"]
 def plan(launches: LaunchList, system: TriangularSystem, algorithm: Algorithm) -> dict[int, KernelChoice]:
     """Rows -> the kernel of each triangle that is solved in one launch: all, or what the recursion ends in.
 
-    Empty where another algorithm is chosen, and where the kernel does not solve these operands:
+    Empty where another algorithm is chosen, and where the kernel does not solve these operands. Then
     `fused_operands` has none, `trsv` has them, or there are more strips than flags.
     """
     b = system.b
