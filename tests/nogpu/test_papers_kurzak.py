@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,19 @@ def test_a_missing_bracket_explains_cgemm():
 
     assert left("c", 5.0) > left("c", 5.34) >= left("c", 6.0)
     assert left("s", 3.0) == count(DTYPES["s"], "nn", FERMI, TABLE_1["s"]).left  # of complex types alone
+
+
+def test_a_register_that_is_left_over_explains_six_combinations():
+    """At 6.0 "only 6 combinations, which do not include the fastest performing one"."""
+
+    def left(registers):
+        device, guidelines = replace(FERMI, registers_per_block=registers), Guidelines(512, 2, 6.0)
+        found = kurzak.variants(DTYPES["c"], "nn", device, guidelines, Formulas(True, True))
+        return {variant[:5] for variant in found}
+
+    all_of_them, one_less = left(FERMI.registers_per_block), left(FERMI.registers_per_block - 1)
+    assert (len(all_of_them), len(one_less)) == (8, 6) and one_less < all_of_them
+    assert winner_of_table_2("c", "nn")[:5] not in all_of_them
 
 
 def test_stripes_that_count_once_explain_figure_5():

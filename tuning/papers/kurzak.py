@@ -209,14 +209,16 @@ def _tilings_left(
     return {layout: int(np.where(alive, block.load_grids(layout), 0).sum()) for layout in layouts}
 
 
-def variants(dtype: Dtype, layout: str, device: Device, guidelines: Guidelines) -> Iterator[CodeVariant]:
+def variants(
+    dtype: Dtype, layout: str, device: Device, guidelines: Guidelines, formulas: Formulas = AS_PRINTED
+) -> Iterator[CodeVariant]:
     """The variants themselves, in the order of the loops; arguments as of `count`."""
     for n_dim in range(1, DIM_MAX + 1):
         for m_dim in range(1, DIM_MAX + 1):
             threads = m_dim * n_dim
             if _broken_by_threads(threads, device):
                 continue
-            block = _Block(m_dim, n_dim, dtype, device, guidelines)
+            block = _Block(m_dim, n_dim, dtype, device, guidelines, formulas)
             alive = np.logical_and.reduce([np.broadcast_to(holds, block.shape) for _, holds in block.rules()])
             for at in np.argwhere(alive):
                 k_blk, n_blk, m_blk = int(at[0] + 1), int(at[1] + 1) * n_dim, int(at[2] + 1) * m_dim
