@@ -58,6 +58,7 @@ WIDTH = 170  # columns of a table that goes into a file or a pipe
 
 DIM_MAX = 256  # of a thread grid, and of M_blk and N_blk
 DEPTH_MAX = 64  # of K_blk
+EXTENTS = np.arange(1, DIM_MAX + 1)
 
 #: The guidelines of Table 1.
 TABLE_1 = {
@@ -168,32 +169,27 @@ def counts(
     formulas: Formulas = AS_PRINTED,
 ) -> dict[str, Count]:
     """`count` for several layouts, which but for the last rule have all in common."""
-    by_layout = {layout: Count(removed=Counter(max_threads=0, whole_warps=0)) for layout in layouts}
-    shapes = _shapes_of_threads()
-    for n_dim in range(1, DIM_MAX + 1):
-        for m_dim in range(1, DIM_MAX + 1):
-            threads = m_dim * n_dim
-            reshapes = shapes[threads] ** 2
-            points = DEPTH_MAX * (DIM_MAX // n_dim) * (DIM_MAX // m_dim)
-            removed: Counter[str] = Counter()
-            broken_rule, tilings = _broken_by_threads(threads, device), dict.fromkeys(by_layout, 0)
-            if broken_rule:
-                removed[broken_rule] += points * reshapes
-            else:
-                tilings = _tilings_left(
-                    _Block(m_dim, n_dim, dtype, device, guidelines, formulas),
-                    reshapes,
-                    removed,
-                    by_layout,
-                )
-            for layout, each in by_layout.items():
-                each.total += points * reshapes
-                each.left += tilings[layout]
-                each.removed.update(removed)
-                if not broken_rule:
-                    each.removed["load_grid_tiles_smem_tile"] += (
-                        points * reshapes - removed.total() - tilings[layout]
-                    )
+    by_layout = {layout: Count() for layout in layouts}
+    threads = np.outer(EXTENTS, EXTENTS)  # of grids n_dim by m_dim
+    points = DEPTH_MAX * np.outer(DIM_MAX // EXTENTS, DIM_MAX // EXTENTS)
+    reshapes = _shapes_of_threads()[threads] ** 2
+    too_many, ragged = _broken_by_threads(threads, device)
+    removed = Counter(
+        {
+            rule: int((points * reshapes)[at].sum())
+            for rule, at in (("max_threads", too_many), ("whole_warps", ragged))
+        }
+    )
+    for each in by_layout.values():
+        each.total, each.removed = int((points * reshapes).sum()), Counter(removed)
+    for at in zip(*np.nonzero(~too_many & ~ragged), strict=True):
+        own: Counter[str] = Counter()
+        block = _Block(int(EXTENTS[at[1]]), int(EXTENTS[at[0]]), dtype, device, guidelines, formulas)
+        tilings, ways = _tilings_left(block, int(reshapes[at]), own, by_layout), int((points * reshapes)[at])
+        for layout, each in by_layout.items():
+            each.left += tilings[layout]
+            each.removed.update(own)
+            each.removed["load_grid_tiles_smem_tile"] += ways - own.total() - tilings[layout]
     return by_layout
 
 
@@ -201,7 +197,9 @@ def _tilings_left(
     block: _Block, reshapes: int, removed: Counter[str], layouts: Iterable[str]
 ) -> dict[str, int]:
     """What the rules leave of a thread grid's blocks in each layout; what each rule removes is counted."""
-    alive = np.ones(block.shape, bool)
+    for rule, number in block.broken_by_stripes.items():
+        removed[rule] += number * reshapes
+    alive = np.ones(block.k.size, bool)
     for rule, holds in block.rules():
         kept = alive & holds
         removed[rule] += int(alive.sum() - kept.sum()) * reshapes
@@ -213,37 +211,32 @@ def variants(
     dtype: Dtype, layout: str, device: Device, guidelines: Guidelines, formulas: Formulas = AS_PRINTED
 ) -> Iterator[CodeVariant]:
     """The variants themselves, in the order of the loops; arguments as of `count`."""
-    for n_dim in range(1, DIM_MAX + 1):
-        for m_dim in range(1, DIM_MAX + 1):
-            threads = m_dim * n_dim
-            if _broken_by_threads(threads, device):
-                continue
-            block = _Block(m_dim, n_dim, dtype, device, guidelines, formulas)
-            alive = np.logical_and.reduce([np.broadcast_to(holds, block.shape) for _, holds in block.rules()])
-            for at in np.argwhere(alive):
-                k_blk, n_blk, m_blk = int(at[0] + 1), int(at[1] + 1) * n_dim, int(at[2] + 1) * m_dim
-                for a in _grids(threads, *_as_stored(layout[0], m_blk, k_blk)):
-                    for b in _grids(threads, *_as_stored(layout[1], k_blk, n_blk)):
-                        yield CodeVariant(m_blk, n_blk, k_blk, m_dim, n_dim, *a, *b)
+    broken = np.logical_or(*_broken_by_threads(np.outer(EXTENTS, EXTENTS), device))
+    for n_dim, m_dim in (np.argwhere(~broken) + 1).tolist():
+        block = _Block(m_dim, n_dim, dtype, device, guidelines, formulas)
+        alive = np.logical_and.reduce([holds for _, holds in block.rules()])
+        for k_blk, n_blk, m_blk in np.stack([block.k, block.n, block.m], 1)[alive].tolist():
+            for a in _grids(block.threads, *_as_stored(layout[0], m_blk, k_blk)):
+                for b in _grids(block.threads, *_as_stored(layout[1], k_blk, n_blk)):
+                    yield CodeVariant(m_blk, n_blk, k_blk, m_dim, n_dim, *a, *b)
 
 
-def _broken_by_threads(threads: int, device: Device) -> str:
-    """The first rule of the thread grid that is broken, or ''."""
-    if threads > device.max_threads_per_block:
-        return "max_threads"
-    return "whole_warps" if threads % device.warp_size else ""
+def _broken_by_threads(threads: np.ndarray, device: Device) -> tuple[np.ndarray, np.ndarray]:
+    """Where there are too many threads, and where other grids are no whole warps."""
+    too_many = threads > device.max_threads_per_block
+    return too_many, ~too_many & (threads % device.warp_size != 0)
 
 
 Extent = TypeVar("Extent", int, np.ndarray)
 
 
 @lru_cache(maxsize=1)
-def _shapes_of_threads() -> list[int]:
+def _shapes_of_threads() -> np.ndarray:
     """The number of ways to write a number of threads as x * y, for all that the loops reach."""
     divisors = np.zeros(DIM_MAX**2 + 1, np.int64)
     for x in range(1, len(divisors)):
         divisors[x::x] += 1
-    return divisors.tolist()
+    return divisors
 
 
 @cache
@@ -272,7 +265,15 @@ def _tilings(threads: int) -> np.ndarray:
 
 
 class _Block:
-    """All blocks of one thread grid: arrays over (K_blk, N_blk, M_blk), and Algorithm 3 on them."""
+    """The blocks of one thread grid whose stripes all threads load, and the rest of Algorithm 3 on them.
+
+    Attributes
+    ----------
+    k, n, m : ndarray
+        K_blk, N_blk and M_blk of each.
+    broken_by_stripes : dict of str to int
+        How many others each of the two rules of stripes removes.
+    """
 
     def __init__(
         self,
@@ -286,17 +287,20 @@ class _Block:
         self.formulas = formulas
         self.dtype, self.device, self.guidelines = dtype, device, guidelines
         self.threads = m_dim * n_dim
-        self.k = np.arange(1, DEPTH_MAX + 1)[:, None, None]
-        self.n = np.arange(n_dim, DIM_MAX + 1, n_dim)[None, :, None]
-        self.m = np.arange(m_dim, DIM_MAX + 1, m_dim)[None, None, :]
-        self.m_thr, self.n_thr = self.m // m_dim, self.n // n_dim
-        self.shape = (self.k.size, self.n.size, self.m.size)
+        depths = np.arange(1, DEPTH_MAX + 1)[:, None, None]
+        rows = np.arange(m_dim, DIM_MAX + 1, m_dim)[None, None, :]
+        cols = np.arange(n_dim, DIM_MAX + 1, n_dim)[None, :, None]
+        loads_a, loads_b = (depths * extents % self.threads == 0 for extents in (rows, cols))
+        depth, col, row = np.nonzero(loads_a & loads_b)
+        left = int(loads_a.sum()) * cols.size
+        points = depths.size * rows.size * cols.size
+        self.broken_by_stripes = {"stripe_a": points - left, "stripe_b": left - depth.size}
+        self.k, self.n_thr, self.m_thr = depth + 1, col + 1, row + 1
+        self.n, self.m = self.n_thr * n_dim, self.m_thr * m_dim
 
     def rules(self) -> Iterator[tuple[str, np.ndarray]]:
-        """(rule, where it holds), in the order of Algorithm 3."""
+        """(rule, where it holds), in the order of Algorithm 3, after those of stripes."""
         k, m, n, threads, device = self.k, self.m, self.n, self.threads, self.device
-        yield "stripe_a", m * k % threads == 0
-        yield "stripe_b", k * n % threads == 0
         shared = ((m + 1) * k + (k + 1) * n) * self.dtype.itemsize
         yield from self._occupancy("shared", shared, device.shared_per_block)
         thread = self.m_thr * self.n_thr + self.m_thr + self.n_thr
