@@ -146,7 +146,7 @@ class Timeline:
         return max(end for stream in streams for end in stream.values())
 
     def _wait(self, card: int, now: float, ends: dict[int, list[float]]) -> float:
-        """When the host enqueues a task on a card, whose earlier ones end at ``ends[card]``."""
+        """Return when the host enqueues a task on a card, whose earlier ones end at ``ends[card]``."""
         while True:
             left = {other: len(ends[other]) - bisect_right(ends[other], now) for other in self.schedule.uses}
             is_another_idle = any(left[other] <= FEW for other in left if other != card)

@@ -137,7 +137,7 @@ def rows(options: Namespace) -> Rows:
 
 
 def facts(options: Namespace) -> Row:
-    """With what the system says of huge pages, of private memory and of shared one."""
+    """Add what the system says of huge pages, of private memory and of shared one."""
     folder = Path("/sys/kernel/mm/transparent_hugepage")
     files = (folder / name for name in ("enabled", "shmem_enabled"))
     pages = {file.name: file.read_text().strip() for file in files if file.exists()}

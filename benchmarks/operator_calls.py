@@ -26,7 +26,7 @@ def operator_calls(letter: str, device: str, recorded: bool) -> Iterator[tuple[s
 
 
 def gradient_calls(letter: str, device: str) -> Iterator[tuple[str, Call, Call]]:
-    """The same with the gradients of the call, for all results that have any."""
+    """The call with its gradients, for all results that have any."""
     operands = _operands(letter, device, True)
     leaves = [each for each in operands if each.requires_grad]
     for name, *both in _calls(*operands):

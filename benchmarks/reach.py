@@ -134,7 +134,7 @@ class _Machine:
         return node * 8 + row % 2 * 4 + col % 4
 
     def arrivals(self, now: float, source: int, receivers: set[int], size: int) -> dict[int, float]:
-        """When a tile that is final `now` has come to each receiver: to a node once, within it by NVLink.
+        """Return when a tile that is final `now` reaches each receiver: to a node once, within it by NVLink.
 
         The links into a card or a node are busy meanwhile; those out of them are not: nodes pass tiles on.
         """

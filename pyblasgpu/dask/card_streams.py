@@ -21,7 +21,7 @@ _local = threading.local()
 
 @contextmanager
 def own_stream(arrays: Sequence[Any]) -> Iterator[None]:
-    """In the block CuPy's current stream is one of this thread's on the current card.
+    """Make one of this thread's streams CuPy's current one on the current card, in the block.
 
     It follows what is on the streams that are current now, on this card and on those of `arrays`. All of it
     is done when the block ends, so that others may use the results on any stream.

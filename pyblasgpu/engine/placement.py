@@ -17,7 +17,7 @@ BY_COLUMNS = ("trsm", "trmm", "potrs", "getrf")
 
 
 def owners_of(tasks: TaskList, weights: Sequence[float], side: Side | None = None) -> list[int]:
-    """For each task the index of its card.
+    """Return the index of each task's card.
 
     Triangular routines deal the columns of b, from the right its rows: no card needs what another one
     computes. LU factors deal block columns. Others deal tiles two-dimensionally and block-cyclically, so that

@@ -1,4 +1,4 @@
-"""From which size on calls go to the GPU.
+"""The sizes from which on calls go to the GPU.
 
 The size of a call is the order of the square problem with as many operations. It is the cube root of m n k
 for a product, and n for a factorization. A size counts copies, and is where calls are faster by a third or

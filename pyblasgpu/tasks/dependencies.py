@@ -10,7 +10,7 @@ __all__ = ["dependencies"]
 
 
 def dependencies(tasks: Sequence[Task]) -> list[set[int]]:
-    """For each task the numbers of those before it that must have ended.
+    """Return for each task the numbers of those before it that must have ended.
 
     A task waits for whoever wrote what it reads or writes, and for whoever reads what it overwrites. What
     follows from other dependencies is left out only for tasks on the same tile.

@@ -101,7 +101,7 @@ def _over_n(axis: Any, records: list[Record]) -> None:
 
 
 def _effects(stem: str, groups: dict[tuple, list[Record]]) -> Figure:
-    """For each value of a parameter the best rate with it, as a share of the best rate, a line a dtype."""
+    """Draw the best rate with each value of a parameter, as a share of the best rate, a line a dtype."""
     first = {key: group for key, group in groups.items() if key[2] == FAMILIES[stem].layouts[0]} or groups
     names = [name for name in FAMILIES[stem].parameters if _varies(name, first)][:MOST_PARAMETERS]
     figure, axes = _panels(max(len(names), 1), f"{stem}: the best with each value, over the best")

@@ -133,7 +133,7 @@ def score_first(
     rounds: int = 2,
     patience: int = 8,
 ) -> Batches:
-    """For each problem the best by score.
+    """Time the best by score of each problem.
 
     First one variant of each of the best `tiles` tiles: all variants of one have nearly the same score and
     would fill the list. Then more tiles, by the score and the tile effect, for at least `rounds` rounds. They

@@ -69,7 +69,7 @@ class Replay(NamedTuple):
 
     @property
     def overhead(self) -> float:
-        """In percent, as in Table 3.1."""
+        """The overhead in percent, as in Table 3.1."""
         return 100 * (self.exhaustive / self.pruned - 1)
 
 

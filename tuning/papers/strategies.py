@@ -49,7 +49,7 @@ def line(search: SearchProblem, rounds: int = 2) -> Batches:
 
 
 def _line(table: MeasurementTable, start: Any, group: tuple[str, ...], problem: Problem) -> list[Any]:
-    """For every value of `group` the candidate that is otherwise most like `start`."""
+    """Return for every value of `group` the candidate that is otherwise most like `start`."""
     axes = table.search.axes
     others = [name for each in (*axes.tile, *axes.variant) if each != group for name in each]
     nearest: dict[tuple, tuple[int, Any]] = {}

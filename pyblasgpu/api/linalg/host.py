@@ -177,7 +177,7 @@ class InverseNorms:
     def estimate(
         self, factors: np.ndarray, name: str, pivots: np.ndarray | None = None, **flags: Any
     ) -> None:
-        """From factors in host memory, by SciPy's LAPACK."""
+        """Estimate from factors in host memory, by SciPy's LAPACK."""
         if not self.wanted:
             return
         run = cpu_cholesky.lapack(name, factors.dtype)

@@ -54,14 +54,14 @@ def warn_of_values(name: str, overflows: Any, is_invalid: Any) -> None:
 
 
 def _in_all(holds: Any, a: _Matrices, b: _Matrices) -> _Matrices:
-    """For each element of a product, whether a condition holds for all that it is made of."""
+    """Return for each element of a product whether a condition holds for all that it is made of."""
     rows, cols = holds(a).all(axis=-1), holds(b).all(axis=-2)
     result: _Matrices = rows[..., :, None] & cols[..., None, :]
     return result
 
 
 def _has_underflowed(a: _Matrices, b: _Matrices, product: _Matrices) -> Any:
-    """For each element of a product, whether it is tiny, and not what wider numbers give."""
+    """Return for each element of a product whether it is tiny, and not what wider numbers give."""
     tiny = np.finfo(product.dtype).tiny
     is_tiny = np.matmul(abs(a), abs(b)) < tiny
     is_tiny &= np.matmul((a != 0).astype(np.float32), (b != 0).astype(np.float32)) > 0

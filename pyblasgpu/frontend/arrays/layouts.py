@@ -191,7 +191,7 @@ def are_clear(pointers: Sequence[int], reaches: Sequence[tuple[int, int]]) -> bo
 
 
 def strides_by_rows(shape: Sequence[int]) -> tuple[int, ...]:
-    """In elements, of a new array of this shape."""
+    """Strides in elements of a new row-major array of this shape."""
     return tuple([prod(shape[i + 1 :]) for i in range(len(shape))])
 
 
