@@ -408,6 +408,7 @@ class FakeKernel:
     sytrd, tridiagonal_merge = fake_eigen.sytrd, fake_eigen.tridiagonal_merge
     band_chase = fake_eigen.band_chase
     geqp3, geqrf_panel, geqrf_tall = fake_qr.geqp3, fake_qr.geqrf_panel, fake_qr.geqrf_tall
+    geqp3_panel = fake_qr.geqp3_panel
     geqrf_small = fake_qr.geqrf_small
     sytrf_panel, ldl_triangle, ldl_rows = fake_ldl.sytrf_panel, fake_ldl.ldl_triangle, fake_ldl.ldl_rows
     larft_leaf, orhr_leaf, reflector_copy = fake_qr.larft_leaf, fake_qr.orhr_leaf, fake_qr.reflector_copy

@@ -86,6 +86,31 @@ def geqp3(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     w[...] = np.nan
 
 
+def geqp3_panel(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """Some steps with pivots: multipliers of vectors, and R, of columns that stay as they were."""
+    m, n, first, count, tau_step, jpvt_step, lda, tau_batch, jpvt_batch, a_batch, g_batch, _ = numbers
+    (blocks, _, batch), steps = grid, fake.source.config.STEPS
+    assert blocks * batch <= known("h200").sm_count and first + count <= min(m, n) and count <= steps
+    a = fake.view(pointers[1], m, n, 1, lda, batch, a_batch)
+    g = fake.view(pointers[2], 2 * steps, n, 1, 2 * steps, batch, g_batch)
+    tau = fake.view(pointers[0], min(m, n), 1, tau_step, 1, batch, tau_batch)
+    jpvt = words(pointers[4], n, jpvt_step, batch, jpvt_batch)
+    if count == 0:
+        jpvt[...] = np.arange(1, n + 1) if first == 0 else jpvt
+    for z in range(batch if count else 0):
+        w = a[z].copy()
+        for j in range(first, first + count):
+            p = j + int(np.argmax(np.linalg.norm(w[j:, j:], axis=0)))
+            for array in (w, a[z], g[z], jpvt[z][None]):
+                array[:, [j, p]] = array[:, [p, j]]
+            _factor(tau[z, j : j + 1], w[j:, j : j + 1])
+            v = np.concatenate([[1], w[j + 1 :, j]])
+            factors = np.conj(tau[z, j]) * (v.conj() @ w[j:, j + 1 :])
+            w[j:, j + 1 :] -= np.outer(v, factors)
+            g[z, j - first, j + 1 :], g[z, steps + j - first, j + 1 :] = factors, w[j, j + 1 :]
+        a[z, :, first : first + count] = w[:, first : first + count]
+
+
 def _factor(tau: np.ndarray, a: np.ndarray) -> None:
     a[...], tau[:, 0], _, _ = get_lapack_funcs("geqrf", (a,))(a)
 

@@ -51,7 +51,7 @@ LEAVES = [
     *product(
         ["geqrf_small", "geqrf_panel", "geqrf_tall", "larft_leaf", "reflector_copy"], DTYPES, [CC, AMPERE]
     ),
-    *product(["orhr_leaf"], DTYPES, [CC]),
+    *product(["geqp3_panel", "orhr_leaf"], DTYPES, [CC]),
     *product(["sytrd", "band_chase"], DTYPES, [CC]),
     *product(["ldl_triangle", "ldl_rows", "sytrf_panel"], "sd", [CC]),
 ]

@@ -9,10 +9,14 @@ from fake_kernels import install, operand, run
 from qr_cases import SETS, check_factors, matrix_of, nearly_equal_columns, relative_residual
 from scipy.linalg.lapack import get_lapack_funcs
 
+from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import known
+from pyblasgpu.kernels.factor.qr.geqp3_panel import Geqp3Panel
 from pyblasgpu.kernels.factor.qr.geqrf_small import GeqrfSmall
 from pyblasgpu.kernels.registry import FIXED
-from pyblasgpu.routines.lapack import cholesky_panel, gels, geqrf, lq, orgqr, ormqr, reflectors_in_turn
+from pyblasgpu.operands import Operand
+from pyblasgpu.routines.lapack import cholesky_panel, gels, geqp3, geqrf, lq, orgqr, ormqr, reflectors_in_turn
+from pyblasgpu.routines.launch_list import LaunchList
 from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import DTYPES, Side, Trans
 
@@ -88,6 +92,40 @@ def test_wide_blocks_of_one_matrix(kernels, monkeypatch, letter, shape, extra):
         np.testing.assert_allclose(product, op @ c, atol=10 * m * np.finfo(qr.dtype).eps)
         leaves = [grid[2] for name, grid, *_ in kernels.launches if name.startswith("larft_leaf")]
         assert leaves and max(leaves) == (4 if min(m, k, extra) > 64 else 1)
+
+
+@pytest.mark.parametrize(
+    "letter, shape, order", [("d", (40, 30), "F"), ("z", (2, 20, 33), "C"), ("s", (150, 9, 8), "F")]
+)
+def test_pivots_by_panels(kernels, letter, shape, order):
+    """LAPACK's factors and pivots: columns of large matrices are read once in each step."""
+    a, config = matrix_of("random", letter, *shape), Geqp3Panel(letter, 64, 8)
+    qr, k = laid(a, order), min(shape[-2:])
+    tau, jpvt = np.zeros((*shape[:-2], k, 1), a.dtype), np.zeros((*shape[:-2], shape[-1], 1), a.dtype)
+    with override("geqp3_panel", config):
+        run(geqp3, jpvt, tau, qr)
+    numbers = jpvt[..., 0].view(np.int32)[..., :: a.itemsize // 4].reshape(-1, shape[-1])
+    for z, before in enumerate(a.reshape(-1, *shape[-2:])):
+        expected, pivots, factors, _, _ = get_lapack_funcs("geqp3", (a,))(before)
+        np.testing.assert_array_equal(numbers[z], pivots)
+        np.testing.assert_allclose(qr.reshape(-1, *shape[-2:])[z], expected, atol=100 * np.finfo(a.dtype).eps)
+        np.testing.assert_allclose(tau.reshape(-1, k)[z], factors, atol=100 * np.finfo(a.dtype).eps)
+
+
+def test_large_matrices_with_pivots_go_by_panels(kernels):
+    """Those that L2 does not hold, unless all their steps are those of a panel."""
+    for shape, by_panels in (((1 << 11, 1 << 11), False), ((1 << 12, 1 << 12), True), ((1 << 22, 9), False)):
+        a = Operand(1 << 30, *shape, 1, shape[0], DTYPES["d"], False, 1, 0, 0)
+        launches = launches_with_pivots(a)
+        assert any(entry.source.name.startswith("geqp3_panel") for entry in launches.entries) == by_panels
+
+
+def launches_with_pivots(a: Operand) -> LaunchList:
+    """The launch list of a matrix that is nowhere."""
+    tau, jpvt = (
+        Operand(1 << 20, rows, 1, 1, rows, a.dtype, False, 1, 0, 0) for rows in (min(a.rows, a.cols), a.cols)
+    )
+    return geqp3.launch_list(jpvt, tau, a)
 
 
 @pytest.mark.parametrize("shape", [(3, 3), (2, 5, 3)])

@@ -1,4 +1,4 @@
-"""`geqp3`: LAPACK's factors and pivots, special columns, batches, any strides, one block and several."""
+"""`geqp3`, `geqp3_panel`: LAPACK's factors and pivots, special columns, batches, strides, several blocks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import lapack
 
-from pyblasgpu.kernels.factor.qr import geqp3
+from pyblasgpu.kernels.factor.qr import geqp3, geqp3_panel
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES
 
@@ -17,6 +17,8 @@ WIDE = {"s": "d", "d": "d", "c": "z", "z": "z"}
 
 def factored(a, kernels=geqp3, blocks=1, info=None):
     """The pivots, from 1, and tau of a batch, which becomes its factors; with `info` there are no pivots."""
+    if hasattr(kernels, "Geqp3Panel"):
+        return by_panels(a, kernels, blocks)
     batch, m, n = a.shape
     letter = dict(zip("fdFD", "sdcz", strict=True))[a.dtype.char]
     config = kernels.Geqp3(letter, 64, blocks > 1)
@@ -36,6 +38,33 @@ def factored(a, kernels=geqp3, blocks=1, info=None):
     numbers = m, n, pivots, *steps, *(strides(each)[0] for each in batches)
     run(kernels.source(config), blocks, arrays, numbers, (), batch)
     assert not flags.any() and tau_unharmed() and jpvt_unharmed() and (w[..., m:] == 7).all()
+    return jpvt, tau
+
+
+def by_panels(a, kernels, blocks, steps=3):
+    """The pivots and tau of a batch, which becomes its factors, by panels and products of V and G."""
+    batch, m, n = a.shape
+    letter, least = dict(zip("fdFD", "sdcz", strict=True))[a.dtype.char], min(m, n)
+    config = kernels.Geqp3Panel(letter, 64, steps)
+    tau, tau_unharmed = fenced(np.full((batch, least), np.nan, a.dtype), "C")
+    jpvt, jpvt_unharmed = fenced(np.full((batch, n), -7, np.int32), "C")
+    w = np.full((batch, n, m + 3), 7, a.dtype)
+    w[..., :m] = a.swapaxes(1, 2)
+    g = np.full((batch, n, 2 * steps), np.nan, a.dtype)
+    state, flags = (
+        np.full((batch, config.state(n, blocks)), np.nan, a.real.dtype),
+        np.zeros(2 * batch, np.int32),
+    )
+    for first in (0, *range(0, least, steps), least):
+        last = min(first + steps, least) if (state[0, 0] == state[0, 0]) else first
+        numbers = m, n, first, last - first, strides(tau)[1], strides(jpvt)[1], m + 3
+        batches = (strides(each)[0] for each in (tau, jpvt, w, g, state))
+        run(kernels.source(config), blocks, (tau, w, g, state, jpvt, flags), (*numbers, *batches), (), batch)
+        if last > first:
+            w[:, last:, first:last] = g[:, last:, steps : steps + last - first]
+            w[:, last:, last:m] -= g[:, last:, : last - first] @ w[:, first:last, last:m]
+    assert not flags.any() and tau_unharmed() and jpvt_unharmed() and (w[..., m:] == 7).all()
+    a[...] = w[..., :m].swapaxes(1, 2)
     return jpvt, tau
 
 
@@ -63,23 +92,42 @@ def check(letter="d", m=9, n=7, order="F", batch=1, blocks=1, scales=1.0, kernel
 
 
 @pytest.mark.parametrize(
-    "letter, order, blocks", [("s", "C", 1), ("d", "F", 3), ("d", "C", 1), ("c", "F", 1), ("z", "C", 3)]
+    "letter, order, blocks, kernels",
+    [
+        *(("s", "C", 1, geqp3), ("d", "F", 3, geqp3), ("c", "F", 1, geqp3)),
+        *(("z", "C", 3, geqp3), ("s", "F", 2, geqp3_panel), ("c", "F", 1, geqp3_panel)),
+    ],
 )
-def test_factors_are_lapacks(letter, order, blocks):
+def test_factors_are_lapacks(letter, order, blocks, kernels):
     for m, n in ((1, 1), (5, 9), (70, 6)):
-        check(letter, m, n, order, blocks=blocks)
+        check(letter, m, n, order, blocks=blocks, kernels=kernels)
 
 
-@pytest.mark.parametrize("blocks", [1, 2])
-def test_batches(blocks):
-    check("d", 11, 5, batch=3, blocks=blocks)
+@pytest.mark.parametrize("blocks, kernels", [(1, geqp3), (2, geqp3_panel)])
+def test_batches(blocks, kernels):
+    check("d", 11, 5, batch=3, blocks=blocks, kernels=kernels)
 
 
-@pytest.mark.parametrize("letter", "sd")
-def test_columns_of_all_sizes(letter):
+@pytest.mark.parametrize("letter, kernels", [("s", geqp3), ("d", geqp3), ("s", geqp3_panel)])
+def test_columns_of_all_sizes(letter, kernels):
     """Norms whose squares, and whose ratios, are beyond the range of the dtype."""
     span = 37 if letter == "s" else 300
-    check(letter, 9, 5, scales=10.0 ** np.array([-span, span, 0, -span + 1, span - 1]))
+    check(letter, 9, 5, scales=10.0 ** np.array([-span, span, 0, -span + 1, span - 1]), kernels=kernels)
+
+
+def cancelled(letter="z", kernels=geqp3_panel) -> None:
+    """LAPACK's pivots of columns that differ by little: the first one leaves no digit of the other norms."""
+    start = matrices(letter, 1, 40, 6)
+    start[...] = start[..., :1] + 1e-9 * start * [0, 3, 1, 4, 2, 5]
+    a = start.copy()
+    jpvt, _ = factored(a, kernels)
+    qr, pivots, *_ = getattr(lapack, f"{letter}geqp3")(start[0])
+    np.testing.assert_array_equal(jpvt[0, 1:], pivots[1:])
+    np.testing.assert_allclose(np.abs(np.diagonal(a[0])), np.abs(np.diagonal(qr)), rtol=1e-6)
+
+
+def test_norms_that_cancel():
+    cancelled()
 
 
 def special(blocks=1, kernels=geqp3) -> None:
@@ -119,6 +167,6 @@ def test_factors_without_pivots(letter, blocks):
     unpivoted(letter, blocks)
 
 
-@pytest.mark.parametrize("blocks", [1, 2])
-def test_special_columns(blocks):
-    special(blocks)
+@pytest.mark.parametrize("blocks, kernels", [(1, geqp3), (2, geqp3), (2, geqp3_panel)])
+def test_special_columns(blocks, kernels):
+    special(blocks, kernels)

@@ -49,6 +49,12 @@ def pivoted(test: Callable = test_geqp3.check, **options) -> Check:
     return Check("geqp3", lambda module: test(kernels=module, **options))
 
 
+@one_each
+def by_panels(test: Callable = test_geqp3.check, **options) -> Check:
+    return Check("geqp3_panel", lambda module: test(kernels=module, **options))
+
+
+PANELS, CANCELLED = by_panels(blocks=2), by_panels(test_geqp3.cancelled)
 SKIPPED = Check("geqrf_tall", lambda module: test_geqrf_panel.skipped(module))
 SPREAD, PIVOTED_SPECIAL = pivoted(blocks=2), pivoted(test_geqp3.special)
 SPECIAL, TALL_SPECIAL = panel(test=test_geqrf_panel.special), tall(test_geqrf_panel.special)
@@ -130,6 +136,16 @@ DEFECTS = [
     ("factor.qr.geqp3", "batch * stride_w * REALS", "0", pivoted(batch=2)),
     ("factor.qr.geqp3", "batch * stride_jpvt", "0", pivoted(batch=2)),
     ("factor.qr.geqp3", "int64(block) * (2 * n)", "0", SPREAD),
+    ("factor.qr.geqp3_panel", "            cuda.syncthreads()\n            products(", "            products(", PANELS),
+    ("factor.qr.geqp3_panel", "            everybody(flags, int32(met + 1), blocks, t)\n            build", "            build", PANELS),
+    ("factor.qr.geqp3_panel", "                    settle(a, lda, h, int32(j - 1), i)", "                    pass", by_panels()),
+    ("factor.qr.geqp3_panel", "moved[OF_COLUMNS], numbers[1]", "moved[0], numbers[0]", by_panels()),
+    ("factor.qr.geqp3_panel", "block * SUMS + i", "i", by_panels(m=70, n=5, blocks=2)),
+    ("factor.qr.laqps_rows", "            if is_element:", "            if i < 0:", by_panels(n=12)),
+    ("factor.qr.laqps_columns", "u[part] if kind == 1 else moved", "moved", by_panels(n=12)),
+    ("factor.qr.laqps_columns", "key[part] -= acc[REALS + part]", "key[part] -= real(0)", by_panels()),
+    ("factor.qr.laqps_columns", "is_lost = int32(1)", "is_lost = int32(0)", CANCELLED),
+    ("factor.qr.laqps_columns", "subtract(acc, re, im, u[2], u[3])", "subtract(acc, re, im, u[0], u[1])", CANCELLED),
     # edges
     ("factor.qr.geqrf_panel", "if col == j + 1:", "if col == j + 2:", panel()),
     ("factor.qr.geqrf_panel", "top + lane > j)\n            add", "True)\n            add", panel(test=test_geqrf_panel.infinite)),

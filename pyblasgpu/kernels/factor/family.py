@@ -23,6 +23,7 @@ FAMILIES = (
     Family("geqrf_panel", ".factor.qr.geqrf_panel", "GeqrfPanel", "geqrf"),
     Family("geqrf_tall", ".factor.qr.geqrf_tall", "GeqrfTall", "geqrf"),
     Family("geqp3", ".factor.qr.geqp3", "Geqp3", "geqp3"),
+    Family("geqp3_panel", ".factor.qr.geqp3_panel", "Geqp3Panel", "geqp3"),
     Family("larft_leaf", ".factor.qr.larft_leaf", "LarftLeaf", "geqrf"),
     Family("orhr_leaf", ".factor.qr.orhr_leaf", "OrhrLeaf", "geqrf", needs=(8, 0)),
     Family("reflector_copy", ".factor.qr.reflector_copy", "ReflectorCopy", "geqrf"),

@@ -1,13 +1,21 @@
-"""Q R = A P in place, with column pivoting, as LAPACK's geqp3 leaves it: one launch on a copy of A."""
+"""Q R = A P in place, with column pivoting, as LAPACK's geqp3 leaves it.
+
+Matrices that L2 holds are one launch on a copy of A, which reads and writes all columns in each step. Others
+go by panels: a step reads columns once, and a product applies a panel to those that are left.
+"""
 
 from __future__ import annotations
 
 from ...dispatch.choose import select
+from ...dispatch.operand_copies import ALIGNED
+from ...dispatch.overrides import get_override
 from ...gpu.device import current
-from ...kernels.factor.qr import geqp3
+from ...kernels.factor.qr import geqp3, geqp3_panel
+from ...kernels.registry import FIXED
 from ...operands import Operand
-from ..copies import emit_copy_to_workspace
+from ..copies import emit_copy, emit_copy_to_workspace
 from ..launch_list import LaunchList, cached_launch_list
+from ..level3.gemm import emit_gemm
 from .laswp import moves_scratch, words
 
 __all__ = ["emit", "emit_where_failed", "launch_list"]
@@ -32,8 +40,59 @@ def launch_list(jpvt: Operand, tau: Operand, a: Operand) -> LaunchList | None:
 def emit(launches: LaunchList, jpvt: Operand, tau: Operand, a: Operand) -> None:
     """Emit the whole call."""
     with launches.temporary():
-        w = emit_copy_to_workspace(launches, a)
-        _emit(launches, jpvt, jpvt, tau, a, w, pivots=True)
+        if not _goes_by_panels(launches, a):
+            _emit(launches, jpvt, jpvt, tau, a, emit_copy_to_workspace(launches, a), pivots=True)
+            return
+        by_columns = a if a.row_stride == 1 and not a.conj else emit_copy_to_workspace(launches, a)
+        at_once = current(launches.device).sm_count
+        for z in range(0, a.batch, at_once):
+            parts = (each.matrices(z, min(at_once, a.batch - z)) for each in (jpvt, tau, by_columns))
+            with launches.temporary():
+                _emit_panels(launches, *parts)
+        if by_columns is not a:
+            emit_copy(launches, 1.0, by_columns, a)
+
+
+def _goes_by_panels(launches: LaunchList, a: Operand) -> bool:
+    """Whether L2 does not hold the matrices that are factored at a time, so that columns come from DRAM in
+    each step: panels read them once, where `geqp3` writes them too.
+    """
+    if get_override(geqp3_panel.STEM) is not None:
+        return True
+    device, config = current(launches.device), FIXED[geqp3_panel.STEM].fixed_config(a.dtype.letter)
+    size = min(a.batch, device.sm_count) * a.rows * a.cols * a.dtype.itemsize
+    return get_override(geqp3.STEM) is None and min(a.rows, a.cols) > config.STEPS and size > device.l2_bytes
+
+
+def _emit_panels(launches: LaunchList, jpvt: Operand, tau: Operand, a: Operand) -> None:
+    """Emit the factors of matrices by columns whose blocks are resident at a time, panel after panel."""
+    (m, n), least, device = (a.rows, a.cols), tau.rows, current(launches.device)
+    config = select(geqp3_panel.STEM, launches.dtype, "", (m, n), device).config
+    blocks, steps, reals = config.blocks(n, a.batch, device.sm_count), config.STEPS, a.dtype.reals_per_element
+    g = launches.scratch(2 * steps, n, a.batch, ALIGNED)
+    operands = tau, a, g, launches.scratch(-(-config.state(n, blocks) // reals), 1, a.batch), jpvt
+
+    def emit_steps(first: int, count: int) -> None:
+        def integers(
+            tau: Operand, a: Operand, g: Operand, state: Operand, jpvt: Operand, _
+        ) -> tuple[int, ...]:
+            (step, stride), of_state = words(jpvt), state.batch_stride * reals
+            strides = tau.batch_stride, stride, a.batch_stride, g.batch_stride, of_state
+            return m, n, first, count, tau.row_stride, step, a.col_stride, *strides
+
+        launches.emit(geqp3_panel.source(config), blocks, (*operands, launches.flags()), integers, ())
+
+    emit_steps(0, 0)
+    for first in range(0, least, steps):
+        last = min(first + steps, least)
+        count, right = last - first, n - last
+        emit_steps(first, count)
+        if right:
+            emit_copy(launches, 1.0, g.block(steps, last, count, right), a.block(first, last, count, right))
+        if right and last < m:
+            vectors, others = a.block(last, first, m - last, count), a.block(last, last, m - last, right)
+            emit_gemm(launches, -1.0, vectors, g.block(0, last, count, right), 1.0, others)
+    emit_steps(least, 0)
 
 
 def emit_where_failed(launches: LaunchList, info: Operand, tau: Operand, a: Operand, w: Operand) -> None:

@@ -1,4 +1,4 @@
-"""Parts of `geqp3`: the column of the largest norm, and sums over a team of warps.
+"""Parts of `geqp3` and `geqp3_panel`: the column of the largest norm, and sums over a team of warps.
 
 A norm is a number times a power of two, the scale of its column, so that none overflows or vanishes. Two are
 compared by their exponents, then by what is left, in [1, 2).
@@ -10,10 +10,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ....gpu.backend import cuda, device_function, ptx
+from ....types import Dtype
 from ...common.kernel_config import WARP
 from ..lane_sums import several_over_warp
 
-__all__ = ["CANDIDATE", "chooser", "team_reducer"]
+__all__ = ["CANDIDATE", "candidates", "chooser", "clearer", "measurer", "taker", "team_reducer"]
 
 CANDIDATE = 3  # reals of a candidate: exponent, what is left, and position, which a real holds exactly
 NOTHING = -100_000  # the exponent of zero
@@ -43,7 +44,7 @@ def team_reducer(config: Any, combine: Callable) -> Callable:
     return reduce
 
 
-def _comparer(real: Any) -> Callable:
+def taker(facts: Dtype) -> Callable:
     """``take(best, e, f, q)``: the larger one of two candidates, of equal ones that before the other."""
 
     @device_function
@@ -55,9 +56,8 @@ def _comparer(real: Any) -> Callable:
     return take
 
 
-def _measurer(config: Any) -> Callable:
+def measurer(facts: Dtype) -> Callable:
     """``measure(key, norm, scale)``: exponent of norm times scale, and what is left of it."""
-    facts = config.dtype_facts
     real, is_single = ptx.REALS[facts.real], facts.real_size == 4
     LEAST, MOST = (-126, 127) if is_single else (-1022, 1023)
     exponent = ptx.exponent if is_single else ptx.double_exponent
@@ -76,33 +76,32 @@ def _measurer(config: Any) -> Callable:
     return measure
 
 
-def chooser(config: Any) -> Callable:
-    """``choose(best, key, norms, scales, order, j, n, shared, t)``: the position from j on of the column with
-    the largest norm, the first of equal ones; by all threads of a block. A barrier must separate two calls.
-    """
-    WARPS, DIM, real, int32 = config.WARPS, config.DIM, ptx.REALS[config.dtype_facts.real], ptx.types.int32
-    shuffle, take, measure = ptx.shuffle, _comparer(real), _measurer(config)
+def clearer(facts: Dtype) -> Callable:
+    """``clear(best, q)``: no candidate yet; column q where there are none."""
+    real = ptx.REALS[facts.real]
 
     @device_function
-    def choose(best, key, norms, scales, order, j, n, shared, t):
-        # (1) of the columns of a thread
-        best[0], best[1], best[2] = real(2 * NOTHING), real(0), real(j)
-        q = int32(j + t)
-        while q < n:
-            c = order[q]
-            measure(key, norms[c], scales[c])
-            take(best, key[0], key[1], real(q))
-            q = int32(q + DIM)
+    def clear(best, q):
+        best[0], best[1], best[2] = real(2 * NOTHING), real(0), real(q)
 
-        # (2) of a warp
+    return clear
+
+
+def _block_reducer(config: Any) -> Callable:
+    """``reduce(best, shared, t)``: the best candidate of all threads of a block, in all of them. A barrier
+    must separate two calls.
+    """
+    WARPS, int32, shuffle = config.WARPS, ptx.types.int32, ptx.shuffle
+    take = taker(config.dtype_facts)
+
+    @device_function
+    def reduce(best, shared, t):
         distance = int32(WARP // 2)
         while distance > 0:
             other = int32((t & 31) ^ distance)
             e, f, q = shuffle(best[0], other), shuffle(best[1], other), shuffle(best[2], other)
             take(best, e, f, q)
             distance = int32(distance >> 1)
-
-        # (3) of all
         if t & 31 == 0:
             for k in range(CANDIDATE):
                 shared[(t >> 5) * CANDIDATE + k] = best[k]
@@ -110,6 +109,57 @@ def chooser(config: Any) -> Callable:
         for warp in range(WARPS):
             at = warp * CANDIDATE
             take(best, shared[at], shared[at + 1], shared[at + 2])
+
+    return reduce
+
+
+def candidates(config: Any) -> tuple[Callable, Callable]:
+    """``publish(best, found, shared, block, t)``: the best candidate of a block, for the others.
+    ``choose(best, found, shared, blocks, t)``: the position of the best one of all. Barriers must separate
+    calls.
+    """
+    DIM, int32 = config.DIM, ptx.types.int32
+    reduce, take, clear = _block_reducer(config), taker(config.dtype_facts), clearer(config.dtype_facts)
+
+    @device_function
+    def publish(best, found, shared, block, t):
+        reduce(best, shared, t)
+        if t == 0:
+            for k in range(CANDIDATE):
+                found[block * CANDIDATE + k] = best[k]
+
+    @device_function
+    def choose(best, found, shared, blocks, t):
+        clear(best, int32(0))
+        i = int32(t)
+        while i < blocks:
+            at = i * CANDIDATE
+            take(best, found[at], found[at + 1], found[at + 2])
+            i = int32(i + DIM)
+        reduce(best, shared, t)
+        return int32(best[2])
+
+    return publish, choose
+
+
+def chooser(config: Any) -> Callable:
+    """``choose(best, key, norms, scales, order, j, n, shared, t)``: the position from j on of the column with
+    the largest norm, the first of equal ones; by all threads of a block. A barrier must separate two calls.
+    """
+    DIM, real, int32 = config.DIM, ptx.REALS[config.dtype_facts.real], ptx.types.int32
+    measure, take = measurer(config.dtype_facts), taker(config.dtype_facts)
+    reduce, clear = _block_reducer(config), clearer(config.dtype_facts)
+
+    @device_function
+    def choose(best, key, norms, scales, order, j, n, shared, t):
+        clear(best, j)
+        q = int32(j + t)
+        while q < n:
+            c = order[q]
+            measure(key, norms[c], scales[c])
+            take(best, key[0], key[1], real(q))
+            q = int32(q + DIM)
+        reduce(best, shared, t)
         return int32(best[2])
 
     return choose
