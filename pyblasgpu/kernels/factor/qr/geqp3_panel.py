@@ -114,7 +114,8 @@ def source(config: Geqp3Panel) -> KernelSource:
     tau_step: int64, stride of tau (elements)
     jpvt_step: int64, stride of jpvt (int32)
     lda: int64, column stride of A (elements)
-    stride_tau, stride_jpvt, stride_a, stride_g, stride_state: int64, batch strides (as steps, reals of state)
+    stride_tau, stride_jpvt, stride_a, stride_g: int64, batch strides (as steps)
+    stride_state: int64, batch stride of state (reals)
 
     Grid: x blocks that are all resident, z the batch. With no steps, columns are scaled to about one before the
     first one, and R is scaled back after the last one.
