@@ -117,8 +117,8 @@ def source(config: Geqp3Panel) -> KernelSource:
     stride_tau, stride_jpvt, stride_a, stride_g: int64, batch strides (as steps)
     stride_state: int64, batch stride of state (reals)
 
-    Grid: x blocks that are all resident, z the batch. With no steps, columns are scaled to about one before the
-    first one, and R is scaled back after the last one.
+    Grid: x blocks that are all resident, z the batch. With no steps, columns are scaled to about one before
+    the first one, and R is scaled back after the last one.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config), cooperative=True)
 

@@ -13,8 +13,8 @@ from .reflector import FACTOR, multiplier, projector, scaler, size_of
 
 __all__ = ["column_step", "dotter", "first_norms"]
 
-#: The least share of a squared norm that may be left before that is made anew (LAPACK's tol3z); by bytes of a
-#: real.
+#: The least share of a squared norm that may be left before that is made anew; by bytes of a real (LAPACK's
+#: tol3z).
 CANCELLED = {4: 2.0**-12, 8: 2.0**-26.5}
 
 
