@@ -37,6 +37,7 @@ from .operand_copies import (
     other_layouts,
     packed_bytes,
     packing,
+    sector_misaligned,
     within,
 )
 from .overrides import COMPUTED, OVERRIDE, KernelChoice, get_override
@@ -176,7 +177,8 @@ def _of_row(
     row: Row, cycle: float, uncertainty: float, problem: GemmProblem, device: Device
 ) -> Iterator[Candidate]:
     """The candidates of a Config, by numbers of slices."""
-    cycle *= misalignment_cost(row.config, problem.extents, problem.aligned, device, problem.region)
+    strays = sector_misaligned(problem.aligned)
+    cycle *= misalignment_cost(row.config, problem.extents, strays, device, problem.region)
     for time in split_times(
         row.config, cycle, problem.extents, device, problem.splits, problem.region, problem.workspace_limit
     ):

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from ..gpu.device import Device
 from ..model.block_cost import dram_rate
+from ..model.gemm import Misaligned
 from ..model.score import cycles
 from ..operands import SECTOR
 from ..types import Dtype, Region, Triangle
@@ -33,6 +34,7 @@ __all__ = [
     "other_layouts",
     "packed_bytes",
     "packing",
+    "sector_misaligned",
     "with_layout",
     "within",
 ]
@@ -123,19 +125,29 @@ def match_alignment(config: Any, aligned: tuple[int, int]) -> Any:
     elements where these bound its vectors.
     """
     a, b = (max(distance // config.dtype_facts.itemsize, 1) for distance in aligned)
-    return config.for_alignment(a, b)
+    return config if a >= config.VEC_A and b >= config.VEC_B else _scalar_variant(config)
+
+
+@lru_cache(maxsize=1 << 12)
+def _scalar_variant(config: Any) -> Any:
+    return config.scalar_variant
 
 
 def misalignment_cost(
     config: Any,
     extents: tuple[int, ...],
-    aligned: tuple[int, int],
+    strays: Misaligned,
     device: Device,
     region: Region | Triangle = Region.ALL,
-) -> float:
+) -> Any:
     """Return the factor by which sector-misaligned columns slow the product down."""
-    first, second = (each if each < ALIGNED else 0 for each in aligned)
-    if not (first or second):
+    if not any(strays):
         return 1.0
     cycles_here = partial(cycles, config.STEM, config, extents, device, region=region)
-    return cycles_here(sector_misaligned=(first, second)) / cycles_here()
+    return cycles_here(sector_misaligned=strays) / cycles_here()
+
+
+def sector_misaligned(aligned: tuple[int, int]) -> tuple[int, int]:
+    """Bytes at multiples of which columns of operands begin, where that is within sectors; else 0."""
+    first, second = aligned
+    return first if first < ALIGNED else 0, second if second < ALIGNED else 0

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from math import prod
 from typing import Any, NamedTuple
 
@@ -122,18 +122,16 @@ def products(stems: tuple[str, ...], dtype: str, layout: str, device: Device) ->
 def rates_of(stem: str, dtype: str, layout: str, device: Device) -> dict[Any, dict[str, float]]:
     """Return the filed rates of a family's Configs; a Config without a rate has none."""
     rates: dict[Any, dict[str, float]] = {}
-    for size in sizes_of(stem):
-        filed = tuned_files.of_class(stem, dtype, layout, size, device)
-        if filed and filed.tflops:
+    for size, filed in tuned_files.of_classes(stem, dtype, layout, device).items():
+        if filed.tflops:
             rates.setdefault(filed.config, {}).update({**filed.elsewhere, size: filed.tflops})
     return rates
 
 
 def _unrated(stems: tuple[str, ...], dtype: str, layout: str, device: Device) -> dict[Any, dict[str, float]]:
     """Return the filed Configs without a rate."""
-    classes = ((stem, size) for stem in stems for size in sizes_of(stem))
-    filed = (tuned_files.of_class(stem, dtype, layout, size, device) for stem, size in classes)
-    return {entry.config: {} for entry in filed if entry and not entry.tflops}
+    filed = (tuned_files.of_classes(stem, dtype, layout, device).values() for stem in stems)
+    return {entry.config: {} for entry in chain.from_iterable(filed) if not entry.tflops}
 
 
 def _computed(stems: tuple[str, ...], dtype: str, layout: str, device: Device) -> dict[Any, dict[str, float]]:
@@ -251,13 +249,15 @@ class GreedyOrder:
         """The next one."""
         if not self._left.any():
             raise StopIteration
-        candidate = self._candidates[self._next]
-        self.take(candidate)
-        return candidate
+        number = self._next
+        self._take(number)
+        return self._candidates[number]
 
     def take(self, candidate: Any) -> None:
         """Count `candidate` as one of those before, whatever it gains."""
-        number = self._candidates.index(candidate)
+        self._take(self._candidates.index(candidate))
+
+    def _take(self, number: int) -> None:
         self._left[number] = False
         self._covered = np.maximum(self._covered, self._logs[number])
         self._find()

@@ -8,15 +8,18 @@ is split and how is in `routines.level3.gemm`, the sum of slices in `kernels.cop
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from math import hypot, prod
+from collections.abc import Iterator, Sequence
+from math import prod
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from ..gpu.device import Device
 from ..gpu.workspace import FLAGS
 from ..kernels.common.tile_schedule import MAX_K_TILES, TileSchedule
 from ..kernels.copy.slices import LOAD, slice_depth
 from ..model.block_cost import dram_rate
+from ..model.columns import Columns, both, pick
 from ..model.occupancy import blocks_per_sm
 from ..model.score import cycles, fixup_cycles, partial_tile_bytes, tiles_of
 from ..types import Dtype, Region, Triangle
@@ -57,20 +60,25 @@ class SplitTime(NamedTuple):
 
 
 def measured_seconds_per_cycle(
-    config: Any, extents: tuple[int, ...], seconds: float, device: Device, splits: int = 1
-) -> float:
-    """Seconds of a cycle of the model, by those that a product was measured to take in `splits` slices;
-    unsplit, or, where that is faster by the model, by stream-K.
+    columns: Columns, extents: Sequence[tuple[int, ...]], seconds: Any, device: Device, splits: Any = None
+) -> Any:
+    """Seconds of a cycle of the model, by those that products were measured to take: of (m, n, k, batch) in
+    `splits` slices of k, each more than one; by default unsplit, or, where that is faster by the model, by
+    stream-K.
+
+    `columns` have a row for each of `extents`; `seconds`, `splits` and the result are columns.
     """
-    launch = _Launch(config, 1.0, extents, Region.ALL, device)
-    if splits > 1:
+    launch = _Launch(columns, 1.0, tuple(np.array(extents).T[:, :, None]), Region.ALL, device)
+    if splits is not None:
         others = launch._replace(seconds_per_cycle=0.0).sliced(0.0, splits)
-        return max(seconds - others, seconds / 2) / (launch.sliced(launch.seconds(), splits) - others)
-    cycles_taken = launch.seconds()
-    if _can_stream_k(config, extents, device, Region.ALL, None):
-        cycles_taken = min(cycles_taken, launch.stream_k())
+        return np.maximum(seconds - others, seconds / 2) / (launch.sliced(launch.seconds(), splits) - others)
+    cycles_taken: Any = launch.seconds()
+    if columns.persistent:
+        products = zip(columns.rows(np.array(columns.configs, object)), extents, strict=True)
+        shares = [[_can_stream_k(each, at, device, Region.ALL, None)] for each, at in products]
+        cycles_taken = np.where(shares, np.minimum(cycles_taken, launch.stream_k()), cycles_taken)
     # of a launch that is over sooner than most, half is called work
-    return max(seconds - rates_of(device).launch_seconds, seconds / 2) / cycles_taken
+    return np.maximum(seconds - rates_of(device).launch_seconds, seconds / 2) / cycles_taken
 
 
 def split_times(
@@ -169,9 +177,9 @@ class _Launch(NamedTuple):
         operands = ((m + n) * k + covered * m * n * splits) * facts.itemsize
         batch = self._replace(extents=(m, n, depth, splits)).seconds()
         # neither hides behind the other as well as within an unsplit product
-        products = hypot(batch, self.seconds_per_cycle * operands / dram_rate(device))
+        products = both(batch, self.seconds_per_cycle * operands / dram_rate(device))
         policy = rates_of(device)
-        left_over = unsplit * rest / k + policy.launch_seconds if rest else 0.0
+        left_over = pick(rest > 0, unsplit * rest / k + policy.launch_seconds, 0.0)
         partials = (splits + (rest > 0)) * partial_bytes(m, n, facts)
         moved = covered * (partials + 2 * m * n * facts.itemsize)
         summing = policy.sum_seconds + policy.cycle_seconds * moved / dram_rate(device)

@@ -7,7 +7,8 @@ goes by what it was nearby and by what is usual there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from math import gcd, log2, prod
@@ -16,11 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ..database import is_batch, sizes_of, tuned_at
+from ..database import is_batch, tuned_at
 from ..gpu.device import Device
+from ..model.columns import Columns
+from ..model.occupancy import blocks_per_sm
 from ..types import DTYPES, Dtype
 from . import portfolio, tuned_files
-from .operand_copies import ALIGNED, match_alignment, misalignment_cost
+from .operand_copies import ALIGNED, match_alignment, misalignment_cost, sector_misaligned
 from .split_k import measured_seconds_per_cycle
 
 __all__ = [
@@ -59,11 +62,6 @@ class Sample(NamedTuple):
     seconds_per_cycle: float
     aligned: Aligned = (ALIGNED, ALIGNED)
 
-    @property
-    def place(self) -> tuple[float, ...]:
-        """The logarithms of what it was measured at."""
-        return _place(self.extents, self.aligned)
-
 
 @dataclass(frozen=True, slots=True)
 class Measured:
@@ -97,15 +95,16 @@ class ThroughputModel:
 
     def __init__(self, tuned: Sequence[Measured]):
         self.tuned = tuple(tuned)
-        points = list(dict.fromkeys(sample.place for known in tuned for sample in known.samples))
-        column = {place: i for i, place in enumerate(points)}
-        self._points = np.array(points)
+        samples = [(row, sample) for row, known in enumerate(tuned) for sample in known.samples]
+        distinct = dict.fromkeys((sample.extents, sample.aligned) for _, sample in samples)
+        places = {where: _place(*where) for where in distinct}
+        column = {place: i for i, place in enumerate(dict.fromkeys(places.values()))}
+        self._points = np.array(list(column))
         # Configs by points: the logarithm of the seconds, and whether there is a sample
-        self._logs, self._has_sample = np.zeros((2, len(tuned), len(points)))
-        for row, known in enumerate(tuned):
-            for sample in known.samples:
-                self._logs[row, column[sample.place]] = np.log(sample.seconds_per_cycle)
-                self._has_sample[row, column[sample.place]] = 1
+        self._logs, self._has_sample = np.zeros((2, len(tuned), len(column)))
+        at = [row for row, _ in samples], [column[places[s.extents, s.aligned]] for _, s in samples]
+        self._logs[at] = np.log([sample.seconds_per_cycle for _, sample in samples])
+        self._has_sample[at] = 1
         # what is usual at a point, and what sets Configs apart from it, there and on average
         self._usual = _mean(self._logs, self._has_sample, axis=0)
         self._apart = self._logs - self._usual
@@ -191,27 +190,70 @@ def measured(
     """
     origins: dict[Any, list[tuple[tuple[int, ...], str]]] = {}
     rates = portfolio.rates_of(stem, dtype, layout, device)
-    for size in sizes_of(stem):
-        filed = tuned_files.of_class(stem, dtype, layout, size, device)
-        if filed and filed.tflops:
+    for size, filed in tuned_files.of_classes(stem, dtype, layout, device).items():
+        if filed.tflops:
             won = tuned_at(stem, size)[-1], f"{filed.origin}, class {size}"
             origins.setdefault(filed.config, []).append(won)
-    flops = DTYPES[dtype].flops_per_fma
     others = _between(stem, dtype, layout, device) if between else {}
-
-    def samples(config: Any) -> Iterator[Sample]:
+    points = {extents for of in others.values() for extents in of}
+    aligned = {extents: contiguous_alignment(layout, extents, DTYPES[dtype]) for extents in points}
+    distinct = set(aligned.values())
+    products: list[_Product] = []
+    for number, config in enumerate(origins):
+        variants = {at: match_alignment(config, at) for at in distinct}
         for size, rate in rates[config].items():
             if batched or not is_batch(size):
-                extents = tuned_at(stem, size)[-1]
-                seconds = flops * prod(extents) / rate / 1e12
-                yield Sample(extents, measured_seconds_per_cycle(config, extents, seconds, device))
+                products.append(_Product(number, config, tuned_at(stem, size)[-1], rate))
         for extents, (rate, splits) in others.get(config_name(config), {}).items():
             if batched or len(extents) == 3:
-                seconds = flops * prod(extents) / rate / 1e12
-                yield _sample(config, extents, seconds, splits, device)
+                at = aligned[extents]
+                products.append(_Product(number, variants[at], extents, rate, splits, at))
+    samples: list[list[Sample]] = [[] for _ in origins]
+    for one, cycle in zip(products, _seconds_per_cycle(products, device), strict=True):
+        samples[one.number].append(Sample(one.extents, cycle, one.aligned))
+    each = zip(origins.items(), samples, strict=True)
+    return tuple(Measured(config, tuple(won), tuple(timed)) for (config, won), timed in each if timed)
 
-    configs = (Measured(config, tuple(won), tuple(samples(config))) for config, won in origins.items())
-    return tuple(known for known in configs if known.samples)
+
+class _Product(NamedTuple):
+    """A product that was timed, by a Config of this `number`: as it ran there, and in `splits` slices."""
+
+    number: int
+    config: Any
+    extents: Extents
+    tflops: float
+    splits: int = 1
+    aligned: Aligned = (ALIGNED, ALIGNED)
+
+
+def _seconds_per_cycle(products: Sequence[_Product], device: Device) -> list[float]:
+    """The seconds of a cycle of each product, without what misalignment costs; many at a time."""
+    values, groups = np.zeros(len(products)), defaultdict[tuple[bool, bool], list[int]](list)
+    for at, one in enumerate(products):
+        groups[one.splits > 1, one.config.persistent].append(at)
+    for (in_slices, _), chosen in groups.items():
+        values[chosen] = _of_group([products[at] for at in chosen], in_slices, device)[:, 0]
+    seconds: list[float] = values.tolist()
+    return seconds
+
+
+def _of_group(products: Sequence[_Product], in_slices: bool, device: Device) -> NDArray[Any]:
+    """A column of these, all in slices or none, all persistent or none."""
+    # equal Configs are one object, or have as well rows of their own
+    keys = [(id(one.config), one.aligned) for one in products]
+    rows = dict(zip(keys, products, strict=True))
+    numbers = {key: number for number, key in enumerate(rows)}
+    configs = [one.config for one in rows.values()]
+    resident = np.array([[blocks_per_sm(config, device)] for config in configs])
+    columns = Columns(configs, resident, [numbers[key] for key in keys])
+    extents = [(*one.extents, *(1,) * (EXTENTS - len(one.extents))) for one in products]
+    flops = columns.dtype_facts.flops_per_fma
+    seconds = np.array([[flops * prod(one.extents) / one.tflops / 1e12] for one in products])
+    splits = np.array([[one.splits] for one in products]) if in_slices else None
+    cycle: NDArray[Any] = measured_seconds_per_cycle(columns, extents, seconds, device, splits)
+    strays = tuple(sector_misaligned(one.aligned) for one in rows.values())
+    cycle /= misalignment_cost(columns, tuple(np.array(extents).T[:, :, None]), strays, device)
+    return cycle
 
 
 def config_name(config: Any) -> str:
@@ -228,17 +270,25 @@ def _between(
     was reached; of several the best.
     """
     found: dict[str, dict[Extents, tuple[float, int]]] = {}
+    for point, rates in _products(device).get((stem, dtype, layout), ()):
+        extents = tuple(map(int, point.split("x")))
+        of_point: dict[str, tuple[float, int]] = {}
+        for name, rate in rates.items():
+            config, _, splits = name.partition("*")
+            of_point[config] = max((rate, int(splits or 1)), of_point.get(config, (0.0, 1)))
+        for config, best in of_point.items():
+            found.setdefault(config, {})[extents] = best
+    return found
+
+
+@tuned_files.memo(1 << 7)
+def _products(device: Device) -> Mapping[tuple[str, ...], list[tuple[str, Mapping[str, float]]]]:
+    """The points of the files, by family, dtype and layout, those that take precedence last."""
+    found = defaultdict[tuple[str, ...], list[tuple[str, Mapping[str, float]]]](list)
     for _, document in reversed(tuned_files.documents(device)):
         for (*where, point), rates in document.products.items():
-            if where == [stem, dtype, layout]:
-                extents = tuple(map(int, point.split("x")))
-                of_point: dict[str, tuple[float, int]] = {}
-                for name, rate in rates.items():
-                    config, _, splits = name.partition("*")
-                    of_point[config] = max((rate, int(splits or 1)), of_point.get(config, (0.0, 1)))
-                for config, best in of_point.items():
-                    found.setdefault(config, {})[extents] = best
-    return found
+            found[tuple(where)].append((point, rates))
+    return dict(found)
 
 
 def contiguous_alignment(layout: str, extents: Extents, dtype: Dtype) -> Aligned:
@@ -246,14 +296,6 @@ def contiguous_alignment(layout: str, extents: Extents, dtype: Dtype) -> Aligned
     m, n, k, *_ = extents
     leading = (k if layout[0] == "t" else m), (n if layout[1] == "t" else k)
     return gcd(leading[0] * dtype.itemsize, ALIGNED), gcd(leading[1] * dtype.itemsize, ALIGNED)
-
-
-def _sample(config: Any, extents: Extents, seconds: float, splits: int, device: Device) -> Sample:
-    """The sample of a product of contiguous operands."""
-    aligned = contiguous_alignment(config.layout, extents, config.dtype_facts)
-    config = match_alignment(config, aligned)
-    cycle = measured_seconds_per_cycle(config, extents, seconds, device, splits)
-    return Sample(extents, cycle / misalignment_cost(config, extents, aligned, device), aligned)
 
 
 @tuned_files.memo(1 << 10)

@@ -45,6 +45,7 @@ __all__ = [
     "fixed_of",
     "levels",
     "of_class",
+    "of_classes",
     "current_configs",
     "slug",
     "unusable",
@@ -118,6 +119,13 @@ class Filed(NamedTuple):
 def of_class(stem: str, dtype: str, layout: str, size: str, device: Device) -> Filed | None:
     """The first entry that is of use, with what others say of the same Config elsewhere; None: no such."""
     return next(all_of_class(stem, dtype, layout, size, device), None)
+
+
+@memo(1 << 10)
+def of_classes(stem: str, dtype: str, layout: str, device: Device) -> Mapping[str, Filed]:
+    """`of_class` of all size classes that have one, those of batches too."""
+    filed = ((size, of_class(stem, dtype, layout, size, device)) for size in sizes_of(stem))
+    return {size: entry for size, entry in filed if entry}
 
 
 def all_of_class(stem: str, dtype: str, layout: str, size: str, device: Device) -> Iterator[Filed]:
@@ -255,8 +263,7 @@ def _read(level: Level) -> Document | None:
 
 def current_configs(stem: str, dtype: str, layout: str, device: Device) -> dict[str, Any]:
     """The Configs that the files name, by size class, those of batches too."""
-    filed = {size: of_class(stem, dtype, layout, size, device) for size in sizes_of(stem)}
-    return {size: entry.config for size, entry in filed.items() if entry}
+    return {size: entry.config for size, entry in of_classes(stem, dtype, layout, device).items()}
 
 
 def unusable(document: Document, device: Device | None) -> list[str]:
@@ -293,12 +300,28 @@ def _usable(
     check: Callable[[Any, Device], None] = check_device,
 ) -> Any:
     """The Config of an entry; None, with a warning, where `device` cannot run it."""
+    config = _checked(family, dtype, layout, tuple(parameters.items()), device, check)
+    if isinstance(config, ConfigError):
+        warnings.warn(f"{where} is passed over: {config}", DatabaseWarning, stacklevel=5)
+        return None
+    return config
+
+
+@lru_cache(maxsize=1 << 10)
+def _checked(
+    family: Family,
+    dtype: str,
+    layout: str,
+    parameters: tuple[tuple[str, int], ...],
+    device: Device,
+    check: Callable[[Any, Device], None],
+) -> Any:
+    """The Config of these parameters, which several classes may have, or the rule that they break."""
     try:
-        config = family.config(dtype, layout, parameters)
+        config = family.config(dtype, layout, dict(parameters))
         check(config, device)
     except ConfigError as broken:
-        warnings.warn(f"{where} is passed over: {broken}", DatabaseWarning, stacklevel=5)
-        return None
+        return broken
     return config
 
 

@@ -18,7 +18,7 @@ from .block_cost import ANSWER, BARRIER, L2_BYTES, LINE, START, BlockCost, dram_
 from .columns import Columns, larger, pick
 from .occupancy import K_TILES, alike
 
-__all__ = ["dram_cycles", "fma_step", "gemm_block", "k_tile_cycles"]
+__all__ = ["Misaligned", "dram_cycles", "fma_step", "gemm_block", "k_tile_cycles"]
 
 READ, WRITE = 0.9, 0.7  # cycles of a line that is read from, written to shared memory: some hide behind FMAs
 #: Before this compute capability shared memory answers every other cycle, to a half of a warp where a lane
@@ -42,10 +42,12 @@ FETCH = (4000, 1.0), (8000, 2.4), (inf, 4.2)
 WAIT = 8  # issue slots of a k that are lost where its fragments are not fetched ahead
 WALK = 50  # instructions of a persistent block on its way from one k-tile to the next
 ONE_BANK = 0.15  # of a real FMA's cycles, lost where vectors along k put those of one k into one bank
+#: Bytes at multiples of which columns of A, B begin, within sectors; or such a pair for each of `Columns`.
+Misaligned = tuple[int, int] | tuple[tuple[int, int], ...]
 BANKS = 1.1  # times the cycles of a complex FMA where the operands of one are in one bank of registers
 
 
-def gemm_block(config: Any, k: int, device: Device, sector_misaligned: tuple[int, int]) -> BlockCost:
+def gemm_block(config: Any, k: int, device: Device, sector_misaligned: Misaligned) -> BlockCost:
     """A tile of C: its k-tiles, then its way to memory."""
     k_tile, count = _k_tile(config, device, sector_misaligned), -(-k // config.BLK_K)
     facts = config.dtype_facts
@@ -61,7 +63,7 @@ def gemm_block(config: Any, k: int, device: Device, sector_misaligned: tuple[int
     )
 
 
-def _k_tile(config: Any, device: Device, sector_misaligned: tuple[int, int]) -> BlockCost:
+def _k_tile(config: Any, device: Device, sector_misaligned: Misaligned) -> BlockCost:
     """One k-tile of a tile, as the Config, or `Columns`, remembers it."""
     kept = vars(config).setdefault(K_TILES, {})
     known, k_tile = kept.get(sector_misaligned, (None, None))
@@ -71,11 +73,14 @@ def _k_tile(config: Any, device: Device, sector_misaligned: tuple[int, int]) -> 
     return k_tile
 
 
-def _k_tile_of(config: Any, device: Device, sector_misaligned: tuple[int, int]) -> BlockCost:
+def _k_tile_of(config: Any, device: Device, sector_misaligned: Misaligned) -> BlockCost:
     """One k-tile of a tile; memory answers the later, the fewer the stages."""
     if isinstance(config, Columns):
-        rows = np.array([k_tile_cycles(alike(each), device, sector_misaligned) for each in config.configs])
-        k_tile = BlockCost(*rows.T[:, :, None])
+        is_one = isinstance(sector_misaligned[0], int)
+        strays: Any = [sector_misaligned] * len(config.configs) if is_one else sector_misaligned
+        pairs = zip(map(alike, config.configs), strays, strict=True)
+        rows = [k_tile_cycles(each, device, misaligned) for each, misaligned in pairs]
+        k_tile = BlockCost(*config.rows(np.array(rows)).T[:, :, None])
     else:
         k_tile = k_tile_cycles(alike(config), device, sector_misaligned)
     return k_tile._replace(latency=larger(k_tile.latency, ANSWER / larger(config.stages - 1, 1)))

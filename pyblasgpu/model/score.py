@@ -23,7 +23,7 @@ from ..kernels.registry import FAMILIES
 from ..types import Region, Triangle
 from .block_cost import overlapped, persistent_waves, stream_k_waves, waves
 from .columns import Columns, larger, smaller, up
-from .gemm import dram_cycles, gemm_block
+from .gemm import Misaligned, dram_cycles, gemm_block
 from .leaf import leaf_cycles
 from .occupancy import Fit, blocks_per_sm, register_limit, registers_needed
 
@@ -81,7 +81,7 @@ def cycles(
     device: Device,
     stream_k: bool = False,
     region: Region | Triangle = Region.ALL,
-    sector_misaligned: tuple[int, int] = (0, 0),
+    sector_misaligned: Misaligned = (0, 0),
 ) -> float:
     """Estimated cycles of one launch, without what every launch takes.
 
@@ -90,7 +90,7 @@ def cycles(
     stem : str
         The kernel family.
     config : object
-        A Config that fits on `device`.
+        A Config that fits on `device`, or `Columns` of such.
     extents : tuple of int
         (m, n, k[, batch]) of a GEMM, (order, right-hand sides[, batch]) of a leaf.
     device : Device
@@ -101,7 +101,7 @@ def cycles(
         place, as `kernels.gemm.trmm_fused` does.
     sector_misaligned : (int, int)
         Bytes at multiples of which columns of the A, B of a GEMM (rows, if transposed) begin, where that is
-        within sectors of memory; else 0.
+        within sectors of memory; else 0. For `Columns` also a tuple of such pairs, one for each Config.
     """
     resident: Any = config.resident if isinstance(config, Columns) else blocks_per_sm(config, device)
     if isinstance(region, Triangle):
@@ -127,7 +127,7 @@ def in_place_cycles(
     extents: tuple[int, ...],
     device: Device,
     triangle: Triangle,
-    sector_misaligned: tuple[int, int] = (0, 0),
+    sector_misaligned: Misaligned = (0, 0),
 ) -> tuple[float, float]:
     """Return the cycles of a product in place by a triangle of order k. They are of all tiles, spread over
     the multiprocessors, and of the tile with the most work.
