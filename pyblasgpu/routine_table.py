@@ -149,7 +149,7 @@ _LEVEL_2 = (
         cpu=".cpu.scipy.level2:ger",
     ),
     _SYMV,
-    replace(_SYMV, stem="hemv", letters=_COMPLEX, hermitian=True, counterpart="symv", direct=""),
+    replace(_SYMV, stem="hemv", letters=_COMPLEX, hermitian=True, counterpart="symv"),
     _TRMV,
     replace(
         _TRMV,
@@ -161,10 +161,16 @@ _LEVEL_2 = (
     ),
     _SYR,
     replace(
-        _SYR, stem="her", letters=_COMPLEX, hermitian=True, real=("alpha",), counterpart="syr", direct=""
+        _SYR,
+        stem="her",
+        letters=_COMPLEX,
+        hermitian=True,
+        real=("alpha",),
+        counterpart="syr",
+        direct=_COMPLEX,
     ),
     _SYR2,
-    replace(_SYR2, stem="her2", letters=_COMPLEX, hermitian=True, counterpart="syr2", direct=""),
+    replace(_SYR2, stem="her2", letters=_COMPLEX, hermitian=True, counterpart="syr2", direct=_COMPLEX),
 )
 
 # ------------------------------------------------------------------------------------------------ level 3

@@ -75,7 +75,7 @@ _ORDERS = {
     "ger": _Order({}, (), (), True),  # real, as what complex Inf becomes depends on the order of factors
     "syr": _Order({}, ("uplo",)),
     "syr2": _Order({}, ("uplo",)),
-    **dict.fromkeys(("hemm", "herk", "her2k"), _Order()),
+    **dict.fromkeys(("hemm", "herk", "her2k", "hemv"), _Order()),
 }
 _REALS = (int, float, np.float64)
 _REDUCTIONS = ("dot", "nrm2", "asum", "iamax")
@@ -143,8 +143,9 @@ class _HostCall:
 
     def __init__(self, routine: Routine) -> None:
         from ...frontend.calls.attempts import attempt_of  # device arrays do without
+        from ...frontend.calls.direct import may_write
 
-        self.routine = routine
+        self.routine, self._may_write = routine, may_write
         self.attempts = {
             np.dtype(DTYPES[letter].name): [
                 attempt_of(routine, letter, name) for name in routine.scipys(letter)
@@ -221,7 +222,7 @@ class _Product(_HostCall):
         self._codes = {name: _CODES[flag] for name, flag in flags.items()}
         self._arrangements: dict[tuple[Any, ...], _Arrangement | None] = {}
         self._has_beta = "beta" in routine.arguments
-        is_triangle = "diag" in flags
+        self._is_triangle = is_triangle = "diag" in flags
         # SciPy's functions of triangles and vectors have none
         self._has_alpha = not (is_triangle and routine.group == "level2")
         self._updates = not self._has_beta and not is_triangle
@@ -236,6 +237,8 @@ class _Product(_HostCall):
         attempts = self.attempts.get(inputs[0].dtype)
         if attempts is None:
             return None
+        if self._is_triangle and out is not None and out is not inputs[-1]:
+            return self._copied(inputs, out, alpha, beta, backend)
         kinds: list[int] = [out is None, out is inputs[-1]]
         for array in inputs if out is None else (*inputs, out):
             if type(array) is not np.ndarray:
@@ -269,6 +272,21 @@ class _Product(_HostCall):
         if result is None or out is not None:
             return None if result is None else out
         return result.T if is_row_major else result
+
+    def _copied(self, inputs: tuple[Any, ...], out: Any, alpha: Any, beta: Any, backend: str | None) -> Any:
+        """Return `out` with a new result, of a routine that overwrites its last input."""
+        last = inputs[-1]
+        if type(last) is not np.ndarray or type(out) is not np.ndarray:
+            return None
+        if out.dtype is not last.dtype or out.shape != last.shape:
+            return None
+        if not out.flags.num & _CONTIGUOUS or not self._may_write(out, inputs):
+            return None
+        result = self.run(inputs, None, alpha, beta, backend)
+        if result is None:
+            return None
+        out[...] = result
+        return out
 
     def _fits(self, inputs: tuple[Any, ...], out: Any) -> bool:
         """Whether extents are those of the routine."""

@@ -136,7 +136,7 @@ class Arrays(NamedTuple):
     @property
     def precision(self) -> float:
         """The distance of 1 from the next number of the dtype."""
-        return float(np.finfo(self.dtype.name).eps)
+        return _precision(self.dtype.name)
 
     @property
     def device(self) -> int | None:
@@ -196,6 +196,11 @@ class Arrays(NamedTuple):
         if stored_dtype(array.dtype) is self.dtype:
             return array
         return self.xp.astype(array, getattr(self.xp, self.dtype.name), copy=False)
+
+
+@cache
+def _precision(name: str) -> float:
+    return float(np.finfo(name).eps)
 
 
 @cache

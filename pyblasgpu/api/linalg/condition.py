@@ -102,7 +102,7 @@ class Conditions:
         """Warn the caller's caller of matrices with a condition beyond the precision, in SciPy's words."""
         if self._reciprocals is None:
             return
-        limit = np.finfo(self.arrays.dtype.real).eps
+        limit = self.arrays.precision
         bad = [(i, float(x)) for i, x in enumerate(self._reciprocals) if not x >= limit]
         if bad:
             from scipy.linalg import LinAlgWarning  # slow to import
@@ -115,7 +115,7 @@ def one_norms(stack: np.ndarray[Any, Any], uplo: Uplo | None = None) -> np.ndarr
     """The largest sum of moduli of a column, of each host matrix; of Hermitian ones that are given by a
     triangle with `uplo`.
     """
-    matrices = stack.reshape(-1, *stack.shape[-2:])
+    matrices = stack[None] if stack.ndim == 2 else stack.reshape(-1, *stack.shape[-2:])
     if uplo is not None and len(matrices) == 1:
         return np.asarray(_column_sums(matrices[0], uplo is Uplo.LOWER).max(keepdims=True))
     if uplo is not None:

@@ -232,7 +232,9 @@ def _determinants(arrays: Arrays, factors: Any, pivots: Any) -> Any:
     moved = _moved(pivots)
     factors = np.where(moved, -diagonal, diagonal)
     with suppress(FloatingPointError), np.errstate(all="raise"):
-        product = np.prod(factors, axis=-1)
+        product = np.multiply.reduce(factors, axis=-1)
+        if product.ndim == 0 and product == product:  # no NaN, found in less time
+            return product
         if not np.isnan(product).any():
             return product
     sign, logarithm, logarithms = signs_and_logarithms(diagonal, moved)

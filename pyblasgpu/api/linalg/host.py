@@ -141,6 +141,12 @@ def invert_general(a: np.ndarray, dtype: Dtype, out: Any) -> tuple[Any, Any]:
 
 def invert_definite(a: np.ndarray, dtype: Dtype, uplo: Uplo, out: Any) -> tuple[Any, Any]:
     """A triangle of the inverse by Cholesky factors, and info; `out` may be `a`."""
+    if out is None and _is_small((a,), dtype):
+        lower = uplo is Uplo.LOWER
+        factor, info = scipys("lapack", dtype.letter + "potrf")(a, lower=lower, clean=0)
+        if not info and has_finite_diagonal(factor):  # else a pivot may be NaN
+            inverse, info = scipys("lapack", dtype.letter + "potri")(factor, lower=lower, overwrite_c=1)
+            return np.ascontiguousarray(inverse), info
 
     def cpu(info: np.ndarray, inverse_info: np.ndarray, matrix: np.ndarray) -> None:
         with AfterOverwriting(out is not None):

@@ -6,7 +6,11 @@ from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any
 
+import numpy as np
+
 from ...arguments import Array, Flag, enabled, shown
+from ...cpu.scipy.level3 import blas_function
+from ...cpu.scipy.values import LONGEST
 from ..docstrings import Shared, documenting
 from ..lapack import names as lapack
 from .arrays import Arrays, taken
@@ -294,12 +298,23 @@ def _two_norm(arrays: Arrays, sizes: Any, axis: Any, keeps: bool) -> Any:
     xp, options = arrays.xp, {"axis": axis, "keepdims": keeps}
     if 0 in sizes.shape:
         return xp.sum(sizes, **options)
+    over_all = axis is None or sizes.ndim == (len(axis) if isinstance(axis, tuple) else 1)
+    if over_all and not keeps and arrays.library.host and (norm := _norm_of_all(sizes)) is not None:
+        return norm
     largest = xp.max(sizes, axis=axis, keepdims=True)
     usable = (largest > 0) & xp.isfinite(largest)
     scale = xp.where(usable, largest, 1)
     scaled = sizes / scale
     factor = scale if keeps else xp.reshape(scale, xp.sum(sizes, axis=axis).shape)
     return xp.sqrt(xp.sum(scaled * scaled, **options)) * factor
+
+
+def _norm_of_all(sizes: np.ndarray[Any, Any]) -> Any:
+    """The 2-norm of real host numbers by SciPy's BLAS; None where squares may have left the range."""
+    if sizes.dtype.char not in "fd" or sizes.size > LONGEST:
+        return None
+    norm = blas_function("nrm2", sizes.dtype)(sizes.ravel("K"))
+    return sizes.dtype.type(norm) if _LOW[sizes.dtype.char] < norm < inf else None
 
 
 def _matrix_norm(name: str, arrays: Arrays, matrix: Any, order: Any, keeps: bool) -> Any:

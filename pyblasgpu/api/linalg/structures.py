@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,13 @@ def mirror(matrix: np.ndarray[Any, Any], low: bool, conj: bool = True) -> None:
     for first in range(0, n, BLOCK):
         last = min(first + BLOCK, n)
         block, below = stays[..., first:last, first:last], stays[..., last:, first:last]
-        corner = np.tril(block, -1).swapaxes(-1, -2)
-        np.copyto(block, corner.conj() if conj else corner, where=np.triu(np.ones(block.shape[-2:], bool), 1))
-        other = below.swapaxes(-1, -2)
-        stays[..., first:last, last:] = other.conj() if conj else other
+        corner = block.swapaxes(-1, -2).copy()
+        np.copyto(block, corner.conj() if conj else corner, where=_above_diagonal(last - first))
+        if last < n:
+            other = below.swapaxes(-1, -2)
+            stays[..., first:last, last:] = other.conj() if conj else other
+
+
+@cache
+def _above_diagonal(n: int) -> np.ndarray[Any, Any]:
+    return np.triu(np.ones((n, n), bool), 1)

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["has_finite_diagonal", "has_normal_reciprocals", "is_finite"]
+__all__ = ["LONGEST", "has_finite_diagonal", "has_normal_reciprocals", "is_finite"]
 
 _Array = np.ndarray[Any, Any]
-_LONGEST = 2**31 - 1  # vector of SciPy's BLAS
+LONGEST = 2**31 - 1  # vector of SciPy's BLAS
 _ASUM = {"f": "sasum", "d": "dasum", "F": "scasum", "D": "dzasum"}
 FEW = 32  # numbers of which Python finds the least before NumPy begins
 #: Ends of the moduli of numbers whose reciprocals are normal, with a margin for those of complex ones.
@@ -29,7 +29,7 @@ def _asum(char: str) -> Callable[..., float]:
 
 def is_finite(array: _Array) -> bool:
     """Whether no element is Inf or NaN; perhaps False where the sum of moduli would overflow."""
-    if not 0 < array.size <= _LONGEST:
+    if not 0 < array.size <= LONGEST:
         return bool(np.isfinite(array).all())
     return isfinite(_asum(array.dtype.char)(array.ravel("K")))
 
@@ -42,10 +42,10 @@ def has_finite_diagonal(a: _Array) -> bool:
 def has_normal_reciprocals(a: _Array) -> bool:
     """Whether the reciprocals of the diagonal of a square matrix are normal numbers."""
     least, most = _ENDS[a.dtype.char]
-    if not _size_of_diagonal(a) <= most:
-        return False
-    diagonal = a.diagonal()
-    return bool((min(map(abs, diagonal.tolist())) if len(a) <= FEW else np.abs(diagonal).min()) >= least)
+    if len(a) <= FEW:
+        sizes = [*map(abs, a.diagonal().tolist())]
+        return sum(sizes) <= most and min(sizes) >= least  # a sum with NaN is no less than anything
+    return _size_of_diagonal(a) <= most and bool(np.abs(a.diagonal()).min() >= least)
 
 
 def _size_of_diagonal(a: _Array) -> float:

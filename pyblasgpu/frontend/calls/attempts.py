@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Container, Mapping
 from functools import cache
 from inspect import signature
+from math import inf
 from typing import Any
 
 from ...cpu.scipy.values import has_finite_diagonal, has_normal_reciprocals, is_finite
@@ -17,6 +18,8 @@ from .direct import Accepts, Attempt, Facts, directly, scipys
 __all__ = ["attempt_of", "by_scipy"]
 
 _MODULES = {"level1": "blas", "level2": "blas", "level3": "blas", "lapack": "lapack"}
+#: Routines for which SciPy's functions take a workspace that is enough below this order alone.
+_MOST = dict.fromkeys(("sytrf", "hetrf", "sysv", "hesv"), 64)
 #: Vectors that Level 1 overwrites where no flag is to allow it.
 _IN_PLACE = {"axpy": "y", "copy": "y", "scal": "x", "swap": "xy"}
 #: Numbers of Level 1.
@@ -31,7 +34,7 @@ _ANY, _FORWARDS = range(-(2**31), 2**31), range(1, 2**31)
 
 
 def _has_finite_result(result: Any, arrays: Any, unit: Any) -> bool:
-    """OpenBLAS multiplies zeros of the other triangle, which makes NaN of Inf."""
+    """OpenBLAS multiplies zeros of the other triangle, which makes NaN of Inf, and orders complex factors."""
     return is_finite(result)
 
 
@@ -70,6 +73,9 @@ def _is_general_solution(result: Any, arrays: Any, unit: Any) -> bool:
 _ACCEPTS: dict[str, Accepts] = {
     "trmm": _has_finite_result,
     "trmv": _has_finite_result,
+    "hemv": _has_finite_result,
+    "her": _has_finite_result,
+    "her2": _has_finite_result,
     "trsm": _is_solution,
     "trsv": _is_solution,
     "potrf": _has_factor,
@@ -79,6 +85,8 @@ _ACCEPTS: dict[str, Accepts] = {
     "getrf": _has_finite_factors,
     "getri": _is_inverse,
     "gesv": _is_general_solution,
+    "sysv": _is_general_solution,
+    "hesv": _is_general_solution,
 }
 
 
@@ -152,6 +160,7 @@ def _facts(routine: Routine, names: Mapping[str, str], parameters: tuple[str, ..
         are_alike=routine.is_rank_2 and routine.group == "level3",
         solves=is_lapack and "b" in arrays,
         pivots="piv" if "piv" in parameters else "",
+        most=_MOST.get(routine.stem, inf),
         accepts=_ACCEPTS.get(routine.stem),
         module=_MODULES[routine.group],
     )

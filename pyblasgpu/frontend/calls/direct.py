@@ -7,7 +7,7 @@ there is to raise.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from functools import cache, wraps
 from importlib import import_module
 from inspect import signature
@@ -28,6 +28,7 @@ __all__ = [
     "Facts",
     "directly",
     "is_plain",
+    "may_write",
     "order_on_processor",
     "scipys",
     "serves_vectors",
@@ -112,6 +113,8 @@ class Facts(NamedTuple):
         Whether the first two arrays have one shape.
     pivots : str
         The parameter with numbers of rows of the first array; '' for none.
+    most : float
+        The order from which on matrices are not for SciPy's function.
     accepts : callable or None
         See `Accepts`. What is overwritten is then a copy of the result, or of the first one.
     module : str
@@ -129,6 +132,7 @@ class Facts(NamedTuple):
     solves: bool = False
     are_alike: bool = False
     pivots: str = ""
+    most: float = inf
     accepts: Accepts | None = None
     module: str = "blas"
 
@@ -204,7 +208,7 @@ class Attempt:
             return None
         order = inf
         if not self.facts.of_vectors:
-            order = order_on_processor(letter, backend)
+            order = min(order_on_processor(letter, backend), self.facts.most)
         elif not serves_vectors(backend):
             return None
         arrays = []
@@ -249,12 +253,8 @@ class Attempt:
         if self._accepts is not None and len(self.facts.written) > 1:
             return False
         for place in written:
-            array = values[place]
-            if not array.flags.num & _WRITEABLE or _is_foreign(array):
+            if not may_write(values[place], [values[other] for other, *_ in plan.arrays if other != place]):
                 return False
-            for other, *_ in plan.arrays:
-                if other != place and np.may_share_memory(array, values[other]):
-                    return False
         return True
 
     def _copying(
@@ -310,6 +310,16 @@ class Attempt:
         if flag not in self.parameters:
             return ((places[name], None),)
         return ((places[name], places[flag]),) if flag in places else ()
+
+
+def may_write(array: _Array, others: Iterable[_Array]) -> bool:
+    """Whether an array can be written, is no view of a tensor, and shares no memory with `others`."""
+    if not array.flags.num & _WRITEABLE or _is_foreign(array):
+        return False
+    for other in others:  # noqa: SIM110  # a generator would be one more function
+        if np.may_share_memory(array, other):
+            return False
+    return True
 
 
 def _is_foreign(array: Any) -> bool:
