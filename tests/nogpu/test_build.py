@@ -250,6 +250,21 @@ def test_the_command_says_what_it_built(home, capsys, monkeypatch):
     assert (facts["architecture"], facts["kernels"], facts["failed"]) == ("sm_90a", 2, [])
 
 
+def test_a_process_compiles_a_kernel_for_all_architectures(home, capsys, monkeypatch):
+    """One after the other, while types are known; the next architecture finds its own in the store."""
+
+    def compile_here(source, cc):
+        return fake_toolchain.compile_job(source.name, source.config, source.flags, cc)
+
+    monkeypatch.setattr(catalogue, "kernels", lambda card: iter(kernels(2 if card.cc < CC else 3)))
+    monkeypatch.setattr(build, "_require_compiler", lambda: None)
+    monkeypatch.setattr(build, "compile_here", compile_here)
+    assert cli.main(["build", "--json", "--arch", "sm_80,sm_90", "--jobs", "1"]) == 0
+    both = [compile.store_key(source, cc) for source in kernels(2) for cc in ((8, 0), CC)]
+    assert compiled(home) == [*both, compile.store_key(kernels(3)[2], CC)]
+    assert [each["compiled"] for each in json.loads(capsys.readouterr().out)] == [2, 1]
+
+
 def test_progress_in_a_file(home, capsys, monkeypatch):
     """A line when the build begins, lines while it compiles, and one at the end."""
     monkeypatch.setattr(terminal, "INTERVAL", 0.01)
