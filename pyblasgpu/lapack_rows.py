@@ -19,7 +19,7 @@ _SYTRF = Routine(
     "lapack",
     (Matrix("piv", "m"), _INFO, _SQUARE),
     ("uplo",),
-    switches=("hermitian",),
+    switches=("hermitian", "rook"),
     counterpart="hetrf",
     work=_CUBE,
     fmas=(1, 6),

@@ -9,6 +9,7 @@ from fake_lu import words
 from fake_routines import elements
 from scipy.linalg.lapack import get_lapack_funcs
 
+from pyblasgpu.cpu.scipy import rook
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.factor.ldl.ldl_rows import BLOCKS, DIVIDE, GATHER
 from pyblasgpu.kernels.factor.ldl.ldl_triangle import FINDS_ZERO, FIRST_OF_TWO, SECOND_OF_TWO
@@ -26,6 +27,10 @@ def sytrf_panel(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
     assert blocks * batch <= known("h200").sm_count or blocks == 1
     piv, info = words(pointers[0], n, step, batch, p_step), words(pointers[1], 1, 1, batch, i_step)
     a = fake.view(pointers[2], n, n, *steps, batch, a_step)
+    if config.KIND == WHOLE and config.ROOK:
+        for z in range(batch):
+            a[z], piv[z], info[z, 0] = rook.factor(a[z], not upper, bool(hermitian))
+        return
     if config.KIND == WHOLE:
         stem = "hetrf" if hermitian else "sytrf"
         for z in range(batch):
@@ -40,7 +45,7 @@ def sytrf_panel(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
             rest, v = rest[::-1, ::-1], v[::-1]
         number = before // config.ORDER
         start = state[z, number & 1] if before else 0
-        panel = _Panel(rest[before:, before:], width, hermitian, bool(upper))
+        panel = _Panel(rest[before:, before:], width, hermitian, bool(upper), config.ROOK)
         end, bad = panel.factor(start, cols, v)
         state[z, (number + 1) & 1] = end - cols
         found = [np.sign(p) * ((n - before - abs(p)) + 1 if upper else before + abs(p)) for p in panel.piv]
@@ -51,10 +56,10 @@ def sytrf_panel(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
 
 
 class _Panel:
-    """Bunch and Kaufman's steps on a matrix of which the lower triangle counts."""
+    """Bunch and Kaufman's steps, or those of rook pivots, on a matrix of which the lower triangle counts."""
 
-    def __init__(self, a: np.ndarray, width: int, hermitian: bool, backwards: bool):
-        self.a, self.width, self.m, self.backwards = a, width, len(a), backwards
+    def __init__(self, a: np.ndarray, width: int, hermitian: bool, backwards: bool, is_rook: bool):
+        self.a, self.width, self.m, self.backwards, self.is_rook = a, width, len(a), backwards, is_rook
         self.conj = np.conj if hermitian else np.positive
         self.start = self._whole(a)
         self.rest, self.piv = self.start.copy(), np.zeros(self.m, int)
@@ -68,18 +73,21 @@ class _Panel:
         v, w, k, bad = memory[:, : self.width], memory[:, self.width :], first, 0
         v[...], w[...] = 0, 0
         while k < cols:
-            kp, size, is_zero = self._pivot(k)
+            first, kp, size, is_zero = self._pivot(k)
             kk = k + size - 1
-            for each in (self.rest, self.start):
-                each[[kk, kp]] = each[[kp, kk]]
-                each[:, [kk, kp]] = each[:, [kp, kk]]
-            for each in (v, w):
-                each[[kk, kp], :k] = each[[kp, kk], :k]
+            for one, other in ((k, first), (kk, kp)):
+                for each in (self.rest, self.start):
+                    each[[one, other]] = each[[other, one]]
+                    each[:, [one, other]] = each[:, [other, one]]
+                for each in (v, w):
+                    each[[one, other], :k] = each[[other, one], :k]
             step, after = slice(k, k + size), slice(k + size, None)
             columns, block = self.rest[after, step].copy(), self.rest[step, step].copy()
             self.a[step, step] = np.tril(block) + np.triu(self.a[step, step], 1)
             self.a[after, step] = columns
             self.piv[step] = kp + 1 if size == 1 else -(kp + 1)
+            if size == 2 and self.is_rook:
+                self.piv[k] = -(first + 1)
             bad = bad or (k + 1 if is_zero else 0)
             if not is_zero:
                 low = np.linalg.solve(block.T, columns.T).T
@@ -93,7 +101,13 @@ class _Panel:
             v[cols], w[cols] = 0, 0
         return k, bad
 
-    def _pivot(self, k: int) -> tuple[int, int, bool]:
+    def _pivot(self, k: int) -> tuple[int, int, int, bool]:
+        if self.is_rook:
+            first, last, is_zero = rook.pivot(self.rest, k, self.backwards)
+            return max(first, k), last, 1 + (first >= 0), is_zero
+        return k, *self._by_bunch_and_kaufman(k)
+
+    def _by_bunch_and_kaufman(self, k: int) -> tuple[int, int, bool]:
         def size(x):
             return abs(x.real) + abs(x.imag)
 
@@ -128,9 +142,10 @@ def ldl_triangle(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> Non
         low[z] = np.tril(source)
         while k < n:
             two = pivots[k] < 0
-            one, other = k + two, n - abs(pivots[k]) if upper else abs(pivots[k]) - 1
-            low[z, [one, other], :k] = low[z, [other, one], :k]
-            order[[one, other]] = order[[other, one]]
+            for one in (k, k + 1) if two and config.ROOK else (k + two,):
+                other = n - abs(pivots[one]) if upper else abs(pivots[one]) - 1
+                low[z, [one, other], :k] = low[z, [other, one], :k]
+                order[[one, other]] = order[[other, one]]
             numbers_of[k, 1] = FIRST_OF_TWO if two else 0
             d[z, 2 * k : 2 * k + 2] = source[k, k], 0
             if two:

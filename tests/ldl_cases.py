@@ -41,18 +41,21 @@ def special(letter: str) -> np.ndarray:
     return a.astype(dtype.name)
 
 
-def product(ldu: np.ndarray, ipiv: np.ndarray, lower: bool, hermitian: bool) -> np.ndarray:
+def product(
+    ldu: np.ndarray, ipiv: np.ndarray, lower: bool, hermitian: bool, rook: bool = False
+) -> np.ndarray:
     """P L D L^H P^H of what LAPACK leaves in a triangle of one matrix."""
     n = len(ldu)
     if not lower:  # the lower triangle of the matrix with its rows and columns in reverse
-        found = product(ldu[::-1, ::-1], np.sign(ipiv[::-1]) * (n + 1 - abs(ipiv[::-1])), True, hermitian)
-        return found[::-1, ::-1]
+        turned = np.sign(ipiv[::-1]) * (n + 1 - abs(ipiv[::-1]))
+        return product(ldu[::-1, ::-1], turned, True, hermitian, rook)[::-1, ::-1]
     low, d, k = np.tril(ldu, -1) + np.eye(n), np.diag(ldu.diagonal()), 0
     rows = np.arange(n)
     while k < n:
         two = int(ipiv[k] < 0)
-        swap, back = [k + two, abs(ipiv[k]) - 1], [abs(ipiv[k]) - 1, k + two]
-        low[swap, :k], rows[swap] = low[back, :k], rows[back]
+        for i in (k, k + 1) if two and rook else (k + two,):
+            swap = [i, abs(ipiv[i]) - 1]
+            low[swap, :k], rows[swap] = low[swap[::-1], :k], rows[swap[::-1]]
         if two:
             d[k + 1, k], d[k, k + 1] = ldu[k + 1, k], ldu[k + 1, k].conj() if hermitian else ldu[k + 1, k]
             low[k + 1, k] = 0
@@ -62,7 +65,7 @@ def product(ldu: np.ndarray, ipiv: np.ndarray, lower: bool, hermitian: bool) -> 
     return found
 
 
-def check_factors(a, ldu, ipiv, lower: bool, hermitian: bool) -> None:
+def check_factors(a, ldu, ipiv, lower: bool, hermitian: bool, rook: bool = False) -> None:
     """The product of the factors of a stack is `a` to 10 n u; elements of L and pivots are in their range."""
     n, eps = a.shape[-1], np.finfo(a.dtype).eps
     matrices = (
@@ -70,5 +73,5 @@ def check_factors(a, ldu, ipiv, lower: bool, hermitian: bool) -> None:
     )
     for one, factors, pivots in zip(*matrices, strict=True):
         assert (abs(pivots) >= 1).all() and (abs(pivots) <= n).all()
-        error = np.linalg.norm(product(factors.astype("D"), pivots, lower, hermitian) - one)
+        error = np.linalg.norm(product(factors.astype("D"), pivots, lower, hermitian, rook) - one)
         assert error <= 5 * n * eps * np.linalg.norm(one)

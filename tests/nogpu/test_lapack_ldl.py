@@ -149,6 +149,55 @@ def test_orders_without_a_kernel(kernels):
         sytrs.launch_list(piv, a, b, uplo=Uplo.LOWER)
 
 
+@pytest.mark.parametrize("letter, hermitian", [("d", False), ("z", True), ("z", False)])
+@pytest.mark.parametrize("lower", [0, 1])
+def test_rook_pivots(put, letter, hermitian, lower):
+    """Pivots that interchange both of their rows, small elements of L; solutions and inverses from them."""
+    for shape in ((131,), (2, 21)):
+        a = symmetric(letter, *shape, hermitian=hermitian)
+        a[..., range(shape[-1]), range(shape[-1])] *= 0.01
+        ldu, ipiv, info = named(letter, "sytrf", hermitian)(put(a), lower, rook=1)
+        factors, piv, number = fetched(ldu, ipiv, info)
+        check_factors(a, factors, piv, bool(lower), hermitian, rook=True)
+        pairs = (piv < 0) & (abs(piv) != np.arange(1, shape[-1] + 1))
+        assert (pairs[..., 1:] & pairs[..., :-1]).any() and not number.any()
+        b = symmetric(letter, *shape, seed=9)[..., :3]
+        x, _ = named(letter, "sytrs", hermitian)(ldu, ipiv, put(b), lower, rook=1)
+        np.testing.assert_allclose(a @ fetched(x)[0], b, rtol=0, atol=1e-8)
+        *_, x, info = named(letter, "sysv", hermitian)(put(a), put(b), lower=lower, rook=True)
+        np.testing.assert_allclose(a @ fetched(x)[0], b, rtol=0, atol=1e-8)
+        inverse, info = fetched(*named(letter, "sytri", hermitian)(ldu, ipiv, lower, rook=1))
+        kept = np.tri(shape[-1], dtype=bool)
+        kept = kept if lower else kept.T
+        np.testing.assert_allclose(inverse[..., kept], np.linalg.inv(a)[..., kept], rtol=0, atol=1e-8)
+        np.testing.assert_array_equal(inverse[..., ~kept], a[..., ~kept])
+        assert not info.any()
+
+
+@pytest.mark.parametrize("lower, pivots", [(1, [-1, -3, 3, -4, -6, 6]), (0, [1, 1, -1, -3, -5, -4])])
+def test_rook_pivots_are_lapacks(put, lower, pivots):
+    """Those of OpenBLAS's dsytf2_rook."""
+    a = np.random.default_rng(0).standard_normal((6, 6))
+    a = a + a.T
+    np.fill_diagonal(a, 0.01)
+    _, ipiv, _ = lapack.sytrf(put(a), lower, rook=1)
+    assert fetched(ipiv)[0].tolist() == pivots
+
+
+def test_singular_matrices_by_rook_pivots(put):
+    """The first zero block is named, inverses stay away, and Bunch and Kaufman's large elements of L go."""
+    a = np.diag([0.0, 1, 2, 0, 3])
+    for lower, number in ((1, 1), (0, 4)):
+        ldu, ipiv, info = lapack.sytrf(put(a), lower, rook=1)
+        assert int(fetched(info)[0]) == number
+        inverse, info = fetched(*lapack.sytri(ldu, ipiv, lower, rook=1))
+        assert int(info) == number and np.isfinite(inverse).all()
+    low = 1e-8
+    a = np.array([[1, low, low, 0], [low, 0, 0, low], [low, 0, 0, 1], [0, low, 1, 1]])
+    largest = [abs(np.tril(fetched(lapack.sytrf(put(a), 1, rook=rook)[0])[0], -1)).max() for rook in (0, 1)]
+    assert largest[0] > 1e7 and largest[1] <= 2.79
+
+
 @pytest.mark.parametrize("letter, hermitian", [("d", True), ("z", True), ("z", False)])
 @pytest.mark.parametrize("lower", [True, False])
 def test_matrices_of_ldl(put, letter, hermitian, lower):

@@ -17,7 +17,10 @@ from .planting import assert_caught, parameters
 @one_each
 def panel(kind: str = "whole", test: Callable = test_sytrf_panel.check, **options) -> Check:
     number = test_sytrf_panel.WAYS[kind].kind
-    return Check("sytrf_panel", lambda module: test(way=test_sytrf_panel.Way(number, module), **options))
+    rook = options.pop("rook", False)
+    return Check(
+        "sytrf_panel", lambda module: test(way=test_sytrf_panel.Way(number, module, rook), **options)
+    )
 
 
 def of_routine(stem: str, check: Callable, **options) -> Check:
@@ -49,17 +52,20 @@ def inverse(**options) -> Check:
 
 
 SPREAD = panel("spread", letter="s", n=27, seed=1, order="C")
+ROOK = panel("spread", letter="s", n=27, seed=120, rook=True)
 SPECIAL = panel(test=test_sytrf_panel.check_special)
 MANY = panel(n=9, batch=8)
 COMPLEX = panel(letter="z", n=19)
 HERMITIAN = panel(letter="z", n=19, hermitian=True)
-STEP, SEARCH, PANEL = (f"factor.ldl.{name}" for name in ("pivot_step", "pivot_search", "sytrf_panel"))
+STEP, SEARCH, PANEL, STEPS = (
+    f"factor.ldl.{name}" for name in ("pivot_step", "pivot_search", "sytrf_panel", "rook_step")
+)
 
 #: module, text, what is planted in its place, the check that sees it
 DEFECTS = [
     # barriers
-    (PANEL, "            meet(counts, flags, blocks, t)\n", "            pass\n", panel(n=27)),
-    (PANEL, "            meet(counts, flags, blocks, t)\n", "            cuda.syncthreads()\n", SPREAD),
+    (PANEL, "sign, t)\n            meet(counts, flags, blocks, t)\n", "sign, t)\n", panel(n=27)),
+    (PANEL, "sign, t)\n            meet(counts, flags, blocks, t)\n", "sign, t)\n            cuda.syncthreads()\n", SPREAD),
     (PANEL, "            leave(flags, blocks, t)", "            pass", SPREAD),
     (PANEL, "        sync_warp()\n", "        pass\n", panel(n=27)),
     (SEARCH, "            meet(n, flags, blocks, t)\n", "            cuda.syncthreads()\n", SPREAD),
@@ -82,6 +88,16 @@ DEFECTS = [
     (PANEL, "if k > cols and low <= cols", "if False and low <= cols", SPREAD),
     (PANEL, "            if n[FIRST] > 0:\n", "            if False:\n", SPREAD),
     (PANEL, "int32(k - cols)", "int32(0)", SPREAD),
+    # rook pivots
+    (STEPS, "first, low, high, sign, t)\n            meet(n, flags, blocks, t)\n", "first, low, high, sign, t)\n", ROOK),
+    (STEPS, "block, t)\n            meet(n, flags, blocks, t)\n", "block, t)\n", ROOK),
+    (STEPS, "following == row or ", "", ROOK),
+    (STEPS, "of_row <= most", "of_row <= 2 * most", ROOK),
+    (STEPS, "column, other = other, column", "pass", ROOK),
+    (SEARCH, "n[TEMP] if j == n[DONE] else n[OTHER]", "n[TEMP]", ROOK),
+    (SEARCH, "n[BACK] if col == n[KP] else (n[DONE]", "n[KK] if col == n[KP] else (n[DONE]", ROOK),
+    (STEP, "(k if i == first else i)", "i", ROOK),
+    ("factor.ldl.ldl_triangle", "            rows[one], rows[other] = rows[other], rows[one]\n            is_first = False", "            is_first = False", solution("ldl_triangle", rook=True)),
     # arithmetic
     (SEARCH, "sign * a[at + 1]", "a[at + 1]", HERMITIAN),
     (SEARCH, "w_im = sign * w[q + 1]", "w_im = w[q + 1]", HERMITIAN),

@@ -22,7 +22,7 @@ from pyblasgpu.types import DTYPES, INT32, Uplo
 
 from .test_qr import operand, run
 from .test_routines import small_kernels
-from .test_sytrf_panel import assert_lapacks, lapacks
+from .test_sytrf_panel import assert_lapacks, by_rook_pivots, lapacks
 
 
 @contextmanager
@@ -65,11 +65,12 @@ def test_panels(letter, hermitian, uplo, batch, threads):
 def test_solutions(letter, hermitian):
     for uplo, order in ("LF", "UC"):
         check_solution(letter, 9, 3, order, uplo, hermitian, 2)
+    check_solution(letter, 11, 1, uplo="UL"[hermitian], hermitian=hermitian, rook=True)
 
 
-def lapacks_factors(a, uplo: str, hermitian: bool) -> tuple[np.ndarray, np.ndarray]:
+def lapacks_factors(a, uplo: str, hermitian: bool, reference=lapacks) -> tuple[np.ndarray, np.ndarray]:
     """LAPACK's factors of a batch, and pivots in elements of its dtype."""
-    factors, pivots, _ = zip(*(lapacks(matrix, uplo, hermitian) for matrix in a), strict=True)
+    factors, pivots, _ = zip(*(reference(matrix, uplo, hermitian) for matrix in a), strict=True)
     piv = np.zeros((*a.shape[:2], 1), a.dtype)
     piv.view(np.int32)[:, :, 0] = pivots
     return np.stack(factors).astype(a.dtype), piv
@@ -122,15 +123,17 @@ def test_matrices(letter, hermitian, uplo):
     check_matrices(letter, 9, uplo, hermitian)
 
 
-def check_solution(letter="d", n=13, r=2, order="F", uplo="L", hermitian=False, batch=1) -> None:
+def check_solution(letter="d", n=13, r=2, order="F", uplo="L", hermitian=False, batch=1, rook=False) -> None:
     """X from LAPACK's factors; the residual is a small multiple of what rounding may leave."""
     a = symmetric(letter, batch, n, hermitian=hermitian)
-    factors, piv = lapacks_factors(a, uplo, hermitian)
+    if rook:
+        a[:, range(n), range(n)] *= 0.01
+    factors, piv = lapacks_factors(a, uplo, hermitian, by_rook_pivots if rook else lapacks)
     ldu, unharmed_factors = fenced(factors, order)
     b = symmetric(letter, batch, n, seed=5)[..., :r]
     x, unharmed = fenced(b, order)
     with small_panels(letter, 32):
-        run(sytrs, piv, ldu, x, uplo=Uplo(uplo), hermitian=hermitian)
+        run(sytrs, piv, ldu, x, uplo=Uplo(uplo), hermitian=hermitian, rook=rook)
     for z in range(batch):
         size = np.abs(a[z]).sum(axis=1).max() * np.abs(x[z]).max()
         assert np.abs(a[z] @ x[z] - b[z]).max() <= 40 * n * size * DTYPES[letter].unit_roundoff

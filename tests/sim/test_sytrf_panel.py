@@ -11,6 +11,7 @@ import pytest
 from ldl_cases import KINDS, check_factors, special, symmetric
 from scipy.linalg import lapack
 
+from pyblasgpu.cpu.scipy import rook
 from pyblasgpu.kernels.factor.ldl import sytrf_panel
 from pyblasgpu.testing.reference import fenced
 
@@ -22,12 +23,13 @@ class Way(NamedTuple):
 
     kind: int
     kernels: ModuleType = sytrf_panel
+    rook: bool = False
 
     def factor(self, a, piv, info, uplo: str, hermitian: bool) -> None:
         """Factor a batch in place."""
         batch, n, _ = a.shape
         letter = dict(zip("fdFD", "sdcz", strict=True))[a.dtype.char]
-        config = self.kernels.SytrfPanel(letter, 8, 32, self.kind)
+        config = self.kernels.SytrfPanel(letter, 8, 32, self.kind, self.rook)
         if self.kind == self.kernels.WHOLE:
             config = replace(config, ORDER=-(-n // 8) * 8, DIM=64)
         blocks = config.grid(n, 8) if self.kind == self.kernels.SPREAD else 1
@@ -71,12 +73,17 @@ def lapacks(a, uplo: str, hermitian: bool) -> tuple[np.ndarray, np.ndarray, int]
     return getattr(lapack, "dz"[np.iscomplexobj(a)] + stem)(a, lower=uplo == "L")
 
 
-def assert_lapacks(start, a, piv, info, uplo, hermitian) -> None:
+def by_rook_pivots(a, uplo: str, hermitian: bool) -> tuple[np.ndarray, np.ndarray, int]:
+    """The CPU backend's factors with rook pivots, pivots and info, in double precision."""
+    return rook.factor(a.astype("dD"[np.iscomplexobj(a)]), uplo == "L", hermitian)
+
+
+def assert_lapacks(start, a, piv, info, uplo, hermitian, reference=lapacks) -> None:
     """The factors of a batch, pivots and info are LAPACK's in double precision; the other triangle stays."""
     n = a.shape[-1]
     keep = np.tri(n, dtype=bool) if uplo == "L" else np.tri(n, dtype=bool).T
     for z in range(len(a)):
-        expected, pivots, number = lapacks(start[z], uplo, hermitian)
+        expected, pivots, number = reference(start[z], uplo, hermitian)
         np.testing.assert_array_equal(piv[z], pivots)
         assert info[z] == number
         tolerance = np.abs(expected[keep]).max() * 50 * n * np.finfo(a.dtype).eps
@@ -87,10 +94,13 @@ def assert_lapacks(start, a, piv, info, uplo, hermitian) -> None:
 def check(letter="d", n=13, order="F", uplo="L", hermitian=False, batch=1, seed=0, way=WAYS["whole"]) -> None:
     """LAPACK's factors, pivots and info of a random batch, between fences."""
     start = symmetric(letter, batch, n, hermitian=hermitian, seed=seed)
+    if way.rook:
+        start[:, range(n), range(n)] *= 0.01
     a, unharmed = fenced(start, order)
     piv, info = np.full((batch, n), 99, np.int32), np.full(batch, 99, np.int32)
     way.factor(a, piv, info, uplo, hermitian)
-    assert_lapacks(start, a, piv, info, uplo, hermitian)
+    reference = by_rook_pivots if way.rook else lapacks
+    assert_lapacks(start, a, piv, info, uplo, hermitian, reference)
     assert unharmed()
 
 
@@ -105,6 +115,15 @@ def test_whole_matrices(letter, hermitian, uplo):
 def test_panels(letter, hermitian, uplo, way):
     """Pivots of two columns across panels are among them."""
     check(letter, 27, "CF"[hermitian], uplo, hermitian, seed=1, way=WAYS[way])
+
+
+@pytest.mark.parametrize(
+    "letter, hermitian, uplo, kind, n, seed",
+    [("d", False, "L", 0, 13, 3), ("z", True, "U", 1, 19, 0), ("s", False, "L", 2, 27, 120)],
+)
+def test_rook_pivots(letter, hermitian, uplo, kind, n, seed):
+    """Both rows of a pivot of two columns are interchanged with any others, across panels too."""
+    check(letter, n, "CF"[hermitian], uplo, hermitian, seed=seed, way=Way(kind, rook=True))
 
 
 @BY_WAY

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...arguments import Array, Flag
+from ...arguments import Array, Flag, enabled
 from ...frontend.calls.factor_replay import ONE, Factors, call_key, replay_factor
 from ...frontend.calls.lazy_routines import routine_module
 from ...routine_table import ROUTINES
@@ -49,7 +49,7 @@ def _dressed(function: Any, stem: str, name: str, dtype: Dtype | None) -> Callab
 
 def _make_sytrf(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
     def sytrf(
-        a: Array, lower: Flag = 0, lwork: int | None = None, overwrite_a: Flag = 0
+        a: Array, lower: Flag = 0, lwork: int | None = None, overwrite_a: Flag = 0, *, rook: Flag = 0
     ) -> tuple[Array, Any, Any]:
         """L D L^H factors of a symmetric or Hermitian matrix, with pivots of Bunch and Kaufman.
 
@@ -57,6 +57,9 @@ def _make_sytrf(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         ----------
         a : array, shape (n, n) or (..., n, n)
             The matrix, or a stack, of which one triangle is read.
+        rook : bool, default 0
+            Whether to take rook pivots, as LAPACK's sytrf_rook does, whose formats are those of the results
+            then. SciPy has no such argument.
 
         Returns
         -------
@@ -88,34 +91,39 @@ def _make_sytrf(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         uplo = Uplo.parse(lower, name, "lower")
         if lwork is not None:
             _check_lwork(name, lwork, order_of(name, "a", as_stack(name, "a", a, dtype)))
-        return _factor(stem, name, dtype, a, uplo, overwrite_a)
+        return _factor(stem, name, dtype, a, uplo, overwrite_a, enabled(rook, name, "rook"))
 
     return _dressed(sytrf, stem, name, dtype)
 
 
 def _factor(
-    stem: str, name: str, dtype: Dtype | None, a: Array, uplo: Uplo, overwrite_a: Flag
+    stem: str, name: str, dtype: Dtype | None, a: Array, uplo: Uplo, overwrite_a: Flag, rook: bool = False
 ) -> tuple[Array, Any, Any]:
     """Return factors, pivots and info."""
-    key = call_key(name, stem, uplo)
+    flags = {"uplo": uplo, "rook": rook}
+    key = call_key(name, stem, *flags.values())
     if (repeated := replay_factor(key, (a,), overwrite_a)) is not None:
         factors, piv, info = repeated
         return factors, piv, info
     matrix = as_stack(name, "a", a, dtype)
     order = order_of(name, "a", matrix)
     call, source = factor_call(name, dtype, {}, "a", matrix, overwrite_a)
-    factors, piv, info = run_by_row(call, stem, {"uplo": uplo}, source, counts=(order, ONE), key=key)
+    factors, piv, info = run_by_row(call, stem, flags, source, counts=(order, ONE), key=key)
     return factors, piv, info
 
 
 def _make_sytrs(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
-    def sytrs(a: Array, ipiv: Any, b: Array, lower: Flag = 0, overwrite_b: Flag = 0) -> tuple[Array, int]:
+    def sytrs(
+        a: Array, ipiv: Any, b: Array, lower: Flag = 0, overwrite_b: Flag = 0, *, rook: Flag = 0
+    ) -> tuple[Array, int]:
         """Solution of a symmetric or Hermitian system from its L D L^H factors.
 
         Parameters
         ----------
         a : array, shape (n, n) or (..., n, n)
             The factors, as `sytrf` leaves them.
+        rook : bool, default 0
+            Whether `sytrf` has taken rook pivots. SciPy has no such argument.
 
         Returns
         -------
@@ -135,12 +143,13 @@ def _make_sytrs(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         >>> x.real.tolist(), info
         ([1.0, 2.0], 0)
         """
-        uplo = Uplo.parse(lower, name, "lower")
-        if (repeated := replay_factor(call_key(name, stem, uplo), (a, b), overwrite_b, (ipiv,))) is not None:
+        uplo, is_rook = Uplo.parse(lower, name, "lower"), enabled(rook, name, "rook")
+        key = call_key(name, stem, uplo, is_rook)
+        if (repeated := replay_factor(key, (a, b), overwrite_b, (ipiv,))) is not None:
             return repeated[0], 0
         factors, right = as_stack(name, "a", a, dtype), as_stack(name, "b", b, dtype)
         check_rows(name, "a", order_of(name, "a", factors), right)
-        x = _solve(stem, name, dtype, factors, ipiv, right, uplo, overwrite_b)
+        x = _solve(stem, name, dtype, factors, ipiv, right, (uplo, is_rook), overwrite_b)
         return shaped_like(x, b), 0
 
     return _dressed(sytrs, stem, name, dtype)
@@ -153,18 +162,19 @@ def _solve(
     a: Array,
     ipiv: Any,
     b: Array,
-    uplo: Uplo,
+    uplo_and_rook: tuple[Uplo, bool],
     overwrite_b: Flag,
     info: Any = None,
 ) -> Array:
     """The solution; `a` and `b` are what `as_stack` has left. Where `info` is not 0, b stays."""
-    key = call_key(name, stem, uplo, *(() if info is None else (True,)))
+    key = call_key(name, stem, *uplo_and_rook, *(() if info is None else (True,)))
     left = (ipiv,) if info is None else (info, ipiv)
     if (repeated := replay_factor(key, (a, b), overwrite_b, left)) is not None:
         return repeated[0]
     call, source = factor_call(name, dtype, {"a": a}, "b", b, overwrite_b)
     how: dict[str, Any] = {"input_integers": (pivots_of(call, ipiv, a.shape[-1], "ipiv"),), "counts": ()}
-    (x,) = run_by_row(call, stem, {"uplo": uplo}, source, (call.inputs[0],), info=info, key=key, **how)
+    flags = dict(zip(("uplo", "rook"), uplo_and_rook, strict=True))
+    (x,) = run_by_row(call, stem, flags, source, (call.inputs[0],), info=info, key=key, **how)
     return x
 
 
@@ -178,6 +188,8 @@ def _make_sysv(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
         lower: Flag = 0,
         overwrite_a: Flag = 0,
         overwrite_b: Flag = 0,
+        *,
+        rook: Flag = 0,
     ) -> tuple[Array, Any, Array, Any]:
         """Solution of a symmetric or Hermitian system by L D L^H factors.
 
@@ -185,6 +197,8 @@ def _make_sysv(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
         ----------
         a : array, shape (n, n) or (..., n, n)
             The matrix, or a stack, of which one triangle is read.
+        rook : bool, default 0
+            Whether to take rook pivots, see `sytrf`. SciPy has no such argument.
 
         Returns
         -------
@@ -209,17 +223,19 @@ def _make_sysv(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
         ([1.0, 2.0], 0)
         """
         matrix, right = as_stack(name, "a", a, dtype), as_stack(name, "b", b, dtype)
-        uplo = Uplo.parse(lower, name, "lower")
+        uplo, is_rook = Uplo.parse(lower, name, "lower"), enabled(rook, name, "rook")
         _check_lwork(name, lwork, matrix.shape[-1])
         overwrites = check_system(name, matrix, right, overwrite_a, overwrite_b)
         if dtype is None:
             letter = common_dtype_of(name, (matrix, right)).letter
             named = FUNCTIONS.get(letter + stem) or FUNCTIONS[letter + "sysv"]
-            solved: tuple[Array, Any, Array, Any] = named(a, b, lwork, lower, overwrites, overwrite_b)
+            passed = a, b, lwork, lower, overwrites, overwrite_b
+            solved: tuple[Array, Any, Array, Any] = named(*passed, rook=is_rook)
             return solved
-        ldu, ipiv, info = _factor(factors, name, dtype, matrix, uplo, overwrites)
+        ldu, ipiv, info = _factor(factors, name, dtype, matrix, uplo, overwrites, is_rook)
         with AfterOverwriting(ldu is matrix):
-            x = _solve(solution, name, dtype, ldu, ipiv, right, uplo, overwrite_b, info)
+            flags = uplo, is_rook
+            x = _solve(solution, name, dtype, ldu, ipiv, right, flags, overwrite_b, info)
         return ldu, ipiv, shaped_like(x, b), info
 
     return _dressed(sysv, stem, name, dtype)
@@ -259,13 +275,17 @@ def _make_lwork(stem: str, name: str, dtype: Dtype) -> Callable[..., Any]:
 
 
 def _make_sytri(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
-    def sytri(a: Array, ipiv: Any, lower: Flag = 0, overwrite_a: Flag = 0) -> tuple[Array, Any]:
+    def sytri(
+        a: Array, ipiv: Any, lower: Flag = 0, overwrite_a: Flag = 0, *, rook: Flag = 0
+    ) -> tuple[Array, Any]:
         """Inverse of a symmetric or Hermitian matrix from its L D L^H factors.
 
         Parameters
         ----------
         a : array, shape (n, n) or (..., n, n)
             The factors, as `sytrf` leaves them.
+        rook : bool, default 0
+            Whether `sytrf` has taken rook pivots. SciPy has no such argument.
 
         Returns
         -------
@@ -287,8 +307,8 @@ def _make_sytri(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         >>> inv_a.real.tolist(), info
         ([[0.5625, 0.0], [-0.125, 0.25]], 0)
         """
-        uplo = Uplo.parse(lower, name, "lower")
-        key = call_key(name, stem, uplo)
+        flags = {"uplo": Uplo.parse(lower, name, "lower"), "rook": enabled(rook, name, "rook")}
+        key = call_key(name, stem, *flags.values())
         if (repeated := replay_factor(key, (a,), overwrite_a, (ipiv,))) is not None:
             inverse, info = repeated
             return inverse, info
@@ -296,7 +316,7 @@ def _make_sytri(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         order = order_of(name, "a", factors)
         call, source = factor_call(name, dtype, {}, "a", factors, overwrite_a)
         integers = (pivots_of(call, ipiv, order, "ipiv"),)
-        inverse, info = run_by_row(call, stem, {"uplo": uplo}, source, input_integers=integers, key=key)
+        inverse, info = run_by_row(call, stem, flags, source, input_integers=integers, key=key)
         return inverse, info
 
     return _dressed(sytri, stem, name, dtype)

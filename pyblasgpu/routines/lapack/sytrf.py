@@ -1,4 +1,5 @@
-"""L D L^T = A or L D L^H = A in place, by pivots of Bunch and Kaufman: LAPACK's factors, pivots and info.
+"""L D L^T = A or L D L^H = A in place, by pivots of Bunch and Kaufman or rook pivots: LAPACK's factors,
+pivots and info.
 
 Small matrices are one launch. Others go by panels of columns. A panel leaves V and W, its columns of L and of
 L D. The triangle of what is right of it becomes that less V W^H (LAPACK's lasyf). A panel may take the first
@@ -6,6 +7,8 @@ column of the next one; then that column of V W^H is zero.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from ...dispatch.operand_copies import ALIGNED
 from ...gpu.device import current
@@ -24,7 +27,7 @@ MOST_MEMORY = 1 << 28  # bytes of V and W, of as many matrices as multiprocessor
 
 
 def launch_list(
-    piv: Operand, info: Operand, a: Operand, *, uplo: Uplo, hermitian: bool = False
+    piv: Operand, info: Operand, a: Operand, *, uplo: Uplo, hermitian: bool = False, rook: bool = False
 ) -> LaunchList | None:
     """Return the launch list for operands of these layouts, run with alpha 1; None for no work.
 
@@ -32,7 +35,8 @@ def launch_list(
     ----------
     piv : Operand
         n by 1; the first four bytes of each element become an int32: p where row and column p, from 1, were
-        interchanged with this one; -p in both rows of a block of D of order two.
+        interchanged with this one; of a block of D of order two -p in both rows, of rook pivots in each its
+        own.
     info : Operand
         One element a matrix, of which the first four bytes become an int32. It is 0, or the number, from 1,
         of the first block of D that is zero.
@@ -42,13 +46,24 @@ def launch_list(
         The triangle.
     hermitian : bool
         Whether the other triangle is the conjugate.
+    rook : bool
+        Whether pivots are rook pivots.
     """
-    return None if a.is_empty else cached_launch_list(emit, (piv, info, a), (uplo, hermitian))
+    return None if a.is_empty else cached_launch_list(emit, (piv, info, a), (uplo, hermitian, rook))
 
 
-def emit(launches: LaunchList, piv: Operand, info: Operand, a: Operand, uplo: Uplo, hermitian: bool) -> None:
+def emit(
+    launches: LaunchList,
+    piv: Operand,
+    info: Operand,
+    a: Operand,
+    uplo: Uplo,
+    hermitian: bool,
+    rook: bool = False,
+) -> None:
     """Emit the whole call; of many matrices by panels some at a time, for the sake of memory."""
     config, n, flags = leaf_config(launches, sytrf_panel.STEM, a.rows), a.rows, (uplo, hermitian)
+    config = replace(config, ROOK=rook)
     if n <= config.ORDER:
         _emit_columns(launches, config.specialize(n), 1, (piv, info, a, a, a, a), (0, n), *flags)
         return

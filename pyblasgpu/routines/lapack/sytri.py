@@ -17,7 +17,7 @@ __all__ = ["emit", "launch_list"]
 
 
 def launch_list(
-    info: Operand, piv: Operand, a: Operand, *, uplo: Uplo, hermitian: bool = False
+    info: Operand, piv: Operand, a: Operand, *, uplo: Uplo, hermitian: bool = False, rook: bool = False
 ) -> LaunchList | None:
     """Return the launch list for operands of these layouts, run with alpha 1; None for no work.
 
@@ -34,6 +34,8 @@ def launch_list(
         The triangle.
     hermitian : bool
         Whether the factors are those of a Hermitian matrix.
+    rook : bool
+        Whether pivots are rook pivots.
 
     Raises
     ------
@@ -41,15 +43,23 @@ def launch_list(
         When the order is larger than kernels have it.
     """
     sytrs.check_order(a)
-    return None if a.is_empty else cached_launch_list(emit, (info, piv, a), (uplo, hermitian))
+    return None if a.is_empty else cached_launch_list(emit, (info, piv, a), (uplo, hermitian, rook))
 
 
-def emit(launches: LaunchList, info: Operand, piv: Operand, a: Operand, uplo: Uplo, hermitian: bool) -> None:
+def emit(
+    launches: LaunchList,
+    info: Operand,
+    piv: Operand,
+    a: Operand,
+    uplo: Uplo,
+    hermitian: bool,
+    rook: bool = False,
+) -> None:
     """Emit the whole call."""
     with launches.temporary():
         x = launches.scratch(a.rows, a.rows, a.batch)
         emit_identity(launches, x, 0)
-        factors = sytrs.emit_factors(launches, piv, a, uplo, info)
+        factors = sytrs.emit_factors(launches, piv, a, uplo, info, rook=rook)
         sytrs.emit_solution(launches, factors, x, hermitian)
         emit_restore(launches, info, a, x)
         emit_copy(launches, 1.0, x, a, Region.of(uplo, hermitian))

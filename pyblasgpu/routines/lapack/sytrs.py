@@ -5,6 +5,7 @@ L is copied as one triangle first, its rows where all interchanges have them.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from ...dispatch.choose import select
@@ -46,7 +47,7 @@ def check_order(ldu: Operand) -> None:
 
 
 def launch_list(
-    piv: Operand, ldu: Operand, b: Operand, *, uplo: Uplo, hermitian: bool = False
+    piv: Operand, ldu: Operand, b: Operand, *, uplo: Uplo, hermitian: bool = False, rook: bool = False
 ) -> LaunchList | None:
     """Return the launch list for operands of these layouts, run with alpha 1; None for no work.
 
@@ -62,6 +63,8 @@ def launch_list(
         The triangle.
     hermitian : bool
         Whether the factors are those of a Hermitian matrix.
+    rook : bool
+        Whether pivots are rook pivots.
 
     Raises
     ------
@@ -69,13 +72,21 @@ def launch_list(
         When the order is larger than kernels have it.
     """
     check_order(ldu)
-    return None if b.is_empty else cached_launch_list(emit, (piv, ldu, b), (uplo, hermitian))
+    return None if b.is_empty else cached_launch_list(emit, (piv, ldu, b), (uplo, hermitian, rook))
 
 
-def emit(launches: LaunchList, piv: Operand, ldu: Operand, b: Operand, uplo: Uplo, hermitian: bool) -> None:
+def emit(
+    launches: LaunchList,
+    piv: Operand,
+    ldu: Operand,
+    b: Operand,
+    uplo: Uplo,
+    hermitian: bool,
+    rook: bool = False,
+) -> None:
     """Emit the whole call."""
     with launches.temporary():
-        emit_solution(launches, emit_factors(launches, piv, ldu, uplo), b, hermitian)
+        emit_solution(launches, emit_factors(launches, piv, ldu, uplo, rook=rook), b, hermitian)
 
 
 def emit_solution(launches: LaunchList, factors: Factors, b: Operand, hermitian: bool) -> None:
@@ -98,6 +109,7 @@ def emit_factors(
     uplo: Uplo,
     info: Operand | None = None,
     rows: Operand | None = None,
+    rook: bool = False,
 ) -> Factors:
     """Emit a copy of the factors in scratch.
 
@@ -111,6 +123,8 @@ def emit_factors(
         Becomes 0, or the number, from 1, of the first zero block of D.
     rows : Operand, optional
         2 n by 1 int32 side by side, for `Factors.rows`; then L has its ones and zeros.
+    rook : bool
+        Whether pivots are rook pivots.
     """
     ldu = emit_resolved(launches, ldu)
     n, batch, device = ldu.rows, ldu.batch, current(launches.device)
@@ -120,7 +134,7 @@ def emit_factors(
         launches.scratch(2 * n, 1, batch),
         moves_scratch(launches, 2 * n, batch) if rows is None else rows,
     )
-    config = _config(launches.dtype, device).specialize(n)
+    config = replace(_config(launches.dtype, device).specialize(n), ROOK=rook)
     blocks = config.grid(n, max(2 * device.sm_count // batch, 1))
 
     def integers(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...operands import Operand
 from ...types import Trans, Uplo
 from ..launch_list import LaunchList, cached_launch_list
@@ -24,22 +26,29 @@ def potrs_launch_list(info: Operand, c: Operand, b: Operand, *, uplo: Uplo) -> L
 
 
 def sytrs_launch_list(
-    info: Operand, piv: Operand, a: Operand, b: Operand, *, uplo: Uplo, hermitian: bool = False
+    info: Operand,
+    piv: Operand,
+    a: Operand,
+    b: Operand,
+    *,
+    uplo: Uplo,
+    hermitian: bool = False,
+    rook: bool = False,
 ) -> LaunchList | None:
     """Return `sytrs`'s launch list for matrices whose info is 0 (an int32 in an element's bytes)."""
     if b.is_empty:
         return None
     sytrs.check_order(a)
-    return cached_launch_list(_emit_sytrs, (info, piv, a, b), (uplo, hermitian))
+    return cached_launch_list(_emit_sytrs, (info, piv, a, b), (uplo, hermitian, rook))
 
 
 hetrs_launch_list = sytrs_launch_list
 
 
 def _emit_sytrs(
-    launches: LaunchList, info: Operand, piv: Operand, a: Operand, b: Operand, uplo: Uplo, hermitian: bool
+    launches: LaunchList, info: Operand, piv: Operand, a: Operand, b: Operand, *flags: Any
 ) -> None:
-    emit_unless_failed(launches, info, b, lambda: sytrs.emit(launches, piv, a, b, uplo, hermitian))
+    emit_unless_failed(launches, info, b, lambda: sytrs.emit(launches, piv, a, b, *flags))
 
 
 def _emit_getrs(

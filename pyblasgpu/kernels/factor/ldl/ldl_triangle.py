@@ -42,10 +42,13 @@ class LdlTriangle(BlockConfig):
         See `BlockConfig`; it moves reals.
     ORDER : int
         The largest order of a matrix.
+    ROOK : bool
+        Whether a pivot of two columns has interchanged both of its rows, as rook pivots do.
     """
 
     DIM: int = 256
     ORDER: int = 56320
+    ROOK: bool = False
 
     STEM: ClassVar[str] = STEM
     ORDERS: ClassVar[tuple[int, ...]] = (1024,)
@@ -110,7 +113,7 @@ def _follower(config: LdlTriangle):
     last one back to row `stop`; returns whether that row is the second one of two.
     """
     DIM, int32, number = config.threads, ptx.types.int32, number_of()
-    interchange = _interchanger()
+    interchange = _interchanger(config)
 
     @device_function
     def follow(rows, pivots, piv, piv_step, n, upper, stop, t):
@@ -125,7 +128,7 @@ def _follower(config: LdlTriangle):
                 pivot = pivots[j - first]
                 was_second, is_second = is_second, pivot < 0 and not is_second
                 if t == 0:
-                    interchange(rows, j, pivot, n, upper, was_second, is_second)
+                    interchange(rows, j, pivot, piv, piv_step, n, upper, was_second, is_second)
                 j = int32(j - 1)
             cuda.syncthreads()
             end = first
@@ -134,14 +137,19 @@ def _follower(config: LdlTriangle):
     return follow
 
 
-def _interchanger():
-    """``interchange(rows, j, pivot, n, upper, is_first, is_second)``: the interchange of step j; that of a
-    block of two belongs to its first row.
+def _interchanger(config: LdlTriangle):
+    """``interchange(rows, j, pivot, piv, piv_step, n, upper, is_first, is_second)``: the interchange of step
+    j; those of a block of two belong to its first row.
     """
-    number = number_of()
+    number, ROOK = number_of(), config.ROOK
 
     @device_function
-    def interchange(rows, j, pivot, n, upper, is_first, is_second):
+    def interchange(rows, j, pivot, piv, piv_step, n, upper, is_first, is_second):
+        if ROOK and is_first:
+            second = piv[(number(n, upper, j + 1) - 1) * piv_step]
+            one, other = j + 1, number(n, upper, abs(second) - 1) - 1
+            rows[one], rows[other] = rows[other], rows[one]
+            is_first = False  # that of its first row follows
         if not is_second:
             one, other = j + 1 if is_first else j, number(n, upper, abs(pivot) - 1) - 1
             rows[one], rows[other] = rows[other], rows[one]
@@ -203,7 +211,7 @@ def _build(config: LdlTriangle):
     real, DIM = ptx.REALS[config.dtype_facts.real], config.threads
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     grid_dependency_wait, quotient, ORDER = ptx.grid_dependency_wait, ptx.quotient, config.ORDER
-    follow, interchange, number = _follower(config), _interchanger(), number_of()
+    follow, interchange, number = _follower(config), _interchanger(config), number_of()
     find, make_whole = _zero_finder(config), _completer(config)
 
     @device_function
@@ -260,7 +268,7 @@ def _build(config: LdlTriangle):
                 words[j * 2 + 1] = int32(
                     FIRST_OF_TWO if was_second else (SECOND_OF_TWO if is_second else SINGLE)
                 )
-                interchange(rows, j, pivot, n, is_upper, was_second, is_second)
+                interchange(rows, j, pivot, piv, piv_step, n, is_upper, was_second, is_second)
             cuda.syncthreads()
             j = int32(j - 1)
 

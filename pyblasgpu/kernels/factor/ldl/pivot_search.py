@@ -17,7 +17,8 @@ from ..lane_sums import adder, over_lanes
 from ..qr.meeting import meeting
 
 __all__ = ["BACKWARDS", "COUNTS", "DONE", "END", "FIRST", "KK", "KP", "LANES", "MEETS", "TEMP", "TURN"]
-__all__ += ["LANE_BITS", "entry_reader", "meeter", "searcher", "sizer"]
+__all__ += ["BACK", "LANE_BITS", "OTHER", "ROOK_COUNTS", "UPPER_ROW"]
+__all__ += ["entry_reader", "meeter", "searcher", "sizer"]
 
 LANE_BITS = 2
 LANES = 1 << LANE_BITS  # threads of a row
@@ -27,6 +28,10 @@ AT_ONCE = 4  # columns of a thread whose loads are under way at a time
 #: and meetings so far; whether rows run backwards.
 FIRST, DONE, END, KK, KP, TEMP, TURN, MEETS, BACKWARDS = range(9)
 COUNTS = 9
+#: By rook pivots also: where the second of the columns is that the last step left; the row that became its
+#: first one, -1 where it was that; and the row that came to where the row of its last one was.
+OTHER, UPPER_ROW, BACK = range(COUNTS, COUNTS + 3)
+ROOK_COUNTS = COUNTS + 3
 
 
 def _flipper() -> Callable:
@@ -92,7 +97,7 @@ def meeter(spreads: bool) -> tuple[Callable, Callable]:
     return meet, leave
 
 
-def _dotter(facts: Dtype) -> Callable:
+def _dotter(facts: Dtype, rook: bool) -> Callable:
     """``dot(x, n, v, w, ld, step, i, col, sign, t, here)``: the product of row i of V with row `col` of W,
     in all lanes of the row.
     """
@@ -126,9 +131,16 @@ def _dotter(facts: Dtype) -> Callable:
             while j < n[DONE]:
                 add(x, v, p, w, q, sign)
                 p, q, j = p + one, q + one, int32(j + LANES)
-            source = n[KP] if col == n[KK] else (n[KK] if col == n[KP] else col)
+            if rook:
+                source = n[BACK] if col == n[KP] else (n[DONE] if col == n[UPPER_ROW] else col)
+            else:
+                source = n[KP] if col == n[KK] else (n[KK] if col == n[KP] else col)
             while j < n[END]:  # what the last step has left
-                add(x, v, p, w, (source * step + (n[TEMP] + j - n[DONE]) * ld) * REALS, sign)
+                if rook:
+                    column = n[TEMP] if j == n[DONE] else n[OTHER]
+                    add(x, v, p, w, (source * step + column * ld) * REALS, sign)
+                else:
+                    add(x, v, p, w, (source * step + (n[TEMP] + j - n[DONE]) * ld) * REALS, sign)
                 p, j = p + one, int32(j + LANES)
         for part in range(REALS):
             x[part] = total(x[part], int32(t & (WARP - 1)), LANES)
@@ -168,7 +180,8 @@ def searcher(config: Any, spreads: bool) -> Callable:
     facts, WARPS = config.dtype_facts, config.threads // WARP
     COMPLEX, REALS, real = facts.is_complex, facts.reals_per_element, ptx.REALS[facts.real]
     ROWS, int32, NO_LABEL = config.threads // LANES, ptx.types.int32, ptx.NO_LABEL
-    dot, read, size_of, best_of = _dotter(facts), entry_reader(facts), sizer(facts), _best_of_labels(facts)
+    dot, read, size_of = _dotter(facts, config.ROOK), entry_reader(facts), sizer(facts)
+    best_of = _best_of_labels(facts)
     (meet, _), offset, warp_first_max = meeter(spreads), ptx.offset, ptx.warp_first_max
     row_of = _flipper()
 

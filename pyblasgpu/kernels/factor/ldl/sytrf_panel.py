@@ -1,10 +1,10 @@
 """``sytrf_panel``: L D L^H of symmetric or Hermitian matrices, whole small ones and panels of large ones.
 
-The pivots are those of Bunch and Kaufman, as LAPACK's sytf2 chooses them. Four threads have a row. A column
-is computed when it is due, from columns of L (V) and of L D (W) before it. So the rest of the matrix is read
-alone. A step finds the largest element of a column, and of one more where the diagonal is small compared to
-it. A small matrix is in shared memory. The rows of a panel are those of several blocks, which meet once a
-search.
+The pivots are those of Bunch and Kaufman, as LAPACK's sytf2 chooses them, or rook pivots. Four threads have a
+row. A column is computed when it is due, from columns of L (V) and of L D (W) before it. So the rest of the
+matrix is read alone. A step finds the largest element of a column, and of one more where the diagonal is
+small compared to it; for rook pivots of as many as the search visits. A small matrix is in shared memory. The
+rows of a panel are those of several blocks, which meet once a search.
 
 A pivot of two columns that begins in the last column of a panel takes the first one of the next panel too.
 What is right of the panel is then updated by V W^H. So V and W have one column more than a panel; it is zero
@@ -23,6 +23,7 @@ from ...common.parameters import parameters
 from ..qr.meeting import WORDS
 from ..triangles.leaf_config import TriangleInShared
 from .pivot_search import (
+    BACK,
     BACKWARDS,
     COUNTS,
     DONE,
@@ -31,12 +32,16 @@ from .pivot_search import (
     KK,
     KP,
     LANES,
+    OTHER,
+    ROOK_COUNTS,
     TEMP,
+    UPPER_ROW,
     meeter,
     searcher,
     sizer,
 )
 from .pivot_step import column_writer, mover, number_of, publisher
+from .rook_step import PUBLISHED, rook_chooser, rook_mover, rook_pivot_writer
 
 __all__ = ["PANEL", "SPREAD", "STEM", "WHOLE", "SytrfPanel", "source"]
 
@@ -67,11 +72,14 @@ class SytrfPanel(TriangleInShared):
         The largest order of a whole matrix, or the columns of a panel.
     KIND : int
         WHOLE, PANEL or SPREAD.
+    ROOK : bool
+        Whether pivots are rook pivots; kernels of them are compiled when they are called for.
     """
 
     ORDER: int = 64
     DIM: int = 256
     KIND: int = WHOLE
+    ROOK: bool = False
 
     STEM: ClassVar[str] = STEM
     ORDERS: ClassVar[tuple[int, ...]] = (32, 64)
@@ -114,8 +122,8 @@ class SytrfPanel(TriangleInShared):
         return max(min(-(-rows // (self.threads // LANES)), at_most), 1)
 
     def rows(self, blocks: int) -> int:
-        """Elements of the rows of V and W that blocks publish: three of each."""
-        return 6 * self.width * blocks
+        """Elements of the rows of V and W that blocks publish."""
+        return 2 * (PUBLISHED if self.ROOK else 3) * self.width * blocks
 
     def state(self, blocks: int) -> int:
         """Words that the panels of a matrix leave one another, and their blocks."""
@@ -264,20 +272,21 @@ def _build(config: SytrfPanel):
     facts, IS_PANEL, WIDTH, LD = config.dtype_facts, config.KIND != WHOLE, config.width, config.ld
     REALS, real, MEMORY = facts.reals_per_element, ptx.REALS[facts.real], config.columns * config.ld
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
-    load, choose, clear, write_pivot = (
-        _loader(config),
-        _pivot_chooser(config),
-        _zeros(config),
-        _pivot_writer(),
+    SPREADS, ROOK = config.KIND == SPREAD, config.ROOK
+    load, clear, (write_one, write_two) = _loader(config), _zeros(config), column_writer(config)
+    NUMBERS, CHOICES = (ROOK_COUNTS, 6) if ROOK else (COUNTS, 4)
+    choose, move, write_pivot = (
+        (rook_chooser(config, SPREADS, ALPHA), rook_mover(config, SPREADS), rook_pivot_writer())
+        if ROOK
+        else (_pivot_chooser(config), mover(config, SPREADS), _pivot_writer())
     )
-    (write_one, write_two), move = column_writer(config), mover(config, config.KIND == SPREAD)
-    (meet, leave), number = meeter(config.KIND == SPREAD), number_of()
+    (meet, leave), number = meeter(SPREADS), number_of()
     grid_dependency_wait, sync_warp, quotient = ptx.grid_dependency_wait, ptx.sync_warp, ptx.quotient
     LABELS = 0 if IS_PANEL else MEMORY * facts.itemsize // 4
 
     @device_function
     def start(counts, upper):
-        for each in range(COUNTS):
+        for each in range(NUMBERS):
             counts[each] = int32(0)
         counts[KK] = counts[KP] = int32(-1)
         counts[BACKWARDS] = upper
@@ -298,17 +307,38 @@ def _build(config: SytrfPanel):
         )  # fmt: skip
         kp, width, source, is_zero = choice[0], choice[1], choice[2], choice[3] != 0
         kk = int32(k + width - 1)
-        if kp != kk:
+        if ROOK:
+            first, other = choice[4], choice[5]
+            if kp != kk or first != k:
+                move(
+                    x, counts, matrix, rs, cs, v, w, ld, step, rows, k, kk, first, kp, low, high, share, sign,
+                    flags, block, blocks, t,
+                )  # fmt: skip
+                meet(counts, flags, blocks, t)
+        elif kp != kk:
             move(x, counts, matrix, rs, cs, v, w, ld, step, rows, k, kk, kp, low, high, share, sign, t)
             meet(counts, flags, blocks, t)
         if is_zero and bad == 0:
             bad = int32(number(n, upper != 0, before + k))
         if block == 0 and t == 0:
-            write_pivot(piv, piv_step, n, upper != 0, before + k, before + kk, before + kp, width)
+            if ROOK:
+                rows_of = before + k, before + kk, before + first, before + kp
+                write_pivot(piv, piv_step, n, upper != 0, *rows_of, width)
+            else:
+                write_pivot(piv, piv_step, n, upper != 0, before + k, before + kk, before + kp, width)
         if width == 1:
             write_one(p, x, a, a_rs, a_cs, v, w, ld, step, k, kp, source, is_zero, low, high, t)
+        elif ROOK:
+            write_two(
+                p, x, a, a_rs, a_cs, v, w, ld, step, k, first, kp, source, other, sign, low, high, t
+            )  # fmt: skip
         else:
-            write_two(p, x, a, a_rs, a_cs, v, w, ld, step, k, kp, source, sign, low, high, t)
+            write_two(
+                p, x, a, a_rs, a_cs, v, w, ld, step, k, k, kp, source, source + 1, sign, low, high, t
+            )  # fmt: skip
+        if ROOK:
+            counts[OTHER], counts[BACK] = other, int32(k if first == kk else kk)
+            counts[UPPER_ROW] = int32(-1) if first == k else first
         counts[DONE], counts[KK], counts[KP], counts[TEMP] = k, kk, kp, source
         counts[END] = k if is_zero else int32(k + width)
         sync_warp()
@@ -324,7 +354,7 @@ def _build(config: SytrfPanel):
         s = shared_pointer(cuda.shared.array(0, real, alignment=16))
         labels = offset(shared_pointer(cuda.shared.array(0, int32, alignment=16)), LABELS)
         p, x = cuda.local.array(10, real), cuda.local.array(8, real)
-        counts, choice = cuda.local.array(COUNTS, int32), cuda.local.array(4, int32)
+        counts, choice = cuda.local.array(NUMBERS, int32), cuda.local.array(CHOICES, int32)
         grid_dependency_wait()
         m, step, sign = int32(n - before), int32(1), real(1)
         piv, info = offset(piv, batch * stride_piv), offset(info, batch * stride_info)
