@@ -112,37 +112,41 @@ def laswp(
 ) -> NDArray[Any]: ...
 @overload
 def hetrf(
-    a: ArrayT, lower: UploFlag | Switch = 0, lwork: int | None = None, overwrite_a: Switch = 0,
+    a: ArrayT, lower: UploFlag | Switch = 0, lwork: int | None = None, overwrite_a: Switch = 0, *,
+    rook: Switch = 0,
 ) -> tuple[ArrayT, Any, Any]: ...
 @overload
 def hetrf(
-    a: ArrayLike, lower: UploFlag | Switch = 0, lwork: int | None = None, overwrite_a: Switch = 0,
+    a: ArrayLike, lower: UploFlag | Switch = 0, lwork: int | None = None, overwrite_a: Switch = 0, *,
+    rook: Switch = 0,
 ) -> tuple[NDArray[Any], Any, Any]: ...
 @overload
 def hetrs(
-    a: ArrayT, ipiv: Any, b: ArrayT, lower: UploFlag | Switch = 0, overwrite_b: Switch = 0,
+    a: ArrayT, ipiv: Any, b: ArrayT, lower: UploFlag | Switch = 0, overwrite_b: Switch = 0, *,
+    rook: Switch = 0,
 ) -> tuple[ArrayT, int]: ...
 @overload
 def hetrs(
-    a: ArrayLike, ipiv: Any, b: ArrayLike, lower: UploFlag | Switch = 0, overwrite_b: Switch = 0,
+    a: ArrayLike, ipiv: Any, b: ArrayLike, lower: UploFlag | Switch = 0, overwrite_b: Switch = 0, *,
+    rook: Switch = 0,
 ) -> tuple[NDArray[Any], int]: ...
 @overload
 def hetri(
-    a: ArrayT, ipiv: Any, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
+    a: ArrayT, ipiv: Any, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0, *, rook: Switch = 0,
 ) -> tuple[ArrayT, Any]: ...
 @overload
 def hetri(
-    a: ArrayLike, ipiv: Any, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
+    a: ArrayLike, ipiv: Any, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0, *, rook: Switch = 0,
 ) -> tuple[NDArray[Any], Any]: ...
 @overload
 def hesv(
     a: ArrayT, b: ArrayT, lwork: int | None = None, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
-    overwrite_b: Switch = 0,
+    overwrite_b: Switch = 0, *, rook: Switch = 0,
 ) -> tuple[ArrayT, Any, ArrayT, Any]: ...
 @overload
 def hesv(
     a: ArrayLike, b: ArrayLike, lwork: int | None = None, lower: UploFlag | Switch = 0,
-    overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+    overwrite_a: Switch = 0, overwrite_b: Switch = 0, *, rook: Switch = 0,
 ) -> tuple[NDArray[Any], Any, NDArray[Any], Any]: ...
 @overload
 def geqrf(
@@ -328,45 +332,51 @@ claswp = laswp
 zlaswp = laswp
 @overload
 def sytrf(
-    a: ArrayT, lower: UploFlag | Switch = 0, lwork: int | None = None, overwrite_a: Switch = 0,
+    a: ArrayT, lower: UploFlag | Switch = 0, lwork: int | None = None, overwrite_a: Switch = 0, *,
+    rook: Switch = 0,
 ) -> tuple[ArrayT, Any, Any]: ...
 @overload
 def sytrf(
-    a: ArrayLike, lower: UploFlag | Switch = 0, lwork: int | None = None, overwrite_a: Switch = 0,
+    a: ArrayLike, lower: UploFlag | Switch = 0, lwork: int | None = None, overwrite_a: Switch = 0, *,
+    rook: Switch = 0,
 ) -> tuple[NDArray[Any], Any, Any]: ...
 @overload
 def sytrs(
-    a: ArrayT, ipiv: Any, b: ArrayT, lower: UploFlag | Switch = 0, overwrite_b: Switch = 0,
+    a: ArrayT, ipiv: Any, b: ArrayT, lower: UploFlag | Switch = 0, overwrite_b: Switch = 0, *,
+    rook: Switch = 0,
 ) -> tuple[ArrayT, int]: ...
 @overload
 def sytrs(
-    a: ArrayLike, ipiv: Any, b: ArrayLike, lower: UploFlag | Switch = 0, overwrite_b: Switch = 0,
+    a: ArrayLike, ipiv: Any, b: ArrayLike, lower: UploFlag | Switch = 0, overwrite_b: Switch = 0, *,
+    rook: Switch = 0,
 ) -> tuple[NDArray[Any], int]: ...
 @overload
 def sytri(
-    a: ArrayT, ipiv: Any, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
+    a: ArrayT, ipiv: Any, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0, *, rook: Switch = 0,
 ) -> tuple[ArrayT, Any]: ...
 @overload
 def sytri(
-    a: ArrayLike, ipiv: Any, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
+    a: ArrayLike, ipiv: Any, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0, *, rook: Switch = 0,
 ) -> tuple[NDArray[Any], Any]: ...
 @overload
 def sysv(
     a: ArrayT, b: ArrayT, lwork: int | None = None, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
-    overwrite_b: Switch = 0,
+    overwrite_b: Switch = 0, *, rook: Switch = 0,
 ) -> tuple[ArrayT, Any, ArrayT, Any]: ...
 @overload
 def sysv(
     a: ArrayLike, b: ArrayLike, lwork: int | None = None, lower: UploFlag | Switch = 0,
-    overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+    overwrite_a: Switch = 0, overwrite_b: Switch = 0, *, rook: Switch = 0,
 ) -> tuple[NDArray[Any], Any, NDArray[Any], Any]: ...
 @overload
 def ssytrf(
-    a: ArrayT, lower: UploFlag | Switch = 0, lwork: int | None = None, overwrite_a: Switch = 0,
+    a: ArrayT, lower: UploFlag | Switch = 0, lwork: int | None = None, overwrite_a: Switch = 0, *,
+    rook: Switch = 0,
 ) -> tuple[ArrayT, Any, Any]: ...
 @overload
 def ssytrf(
-    a: ArrayLike, lower: UploFlag | Switch = 0, lwork: int | None = None, overwrite_a: Switch = 0,
+    a: ArrayLike, lower: UploFlag | Switch = 0, lwork: int | None = None, overwrite_a: Switch = 0, *,
+    rook: Switch = 0,
 ) -> tuple[NDArray[Any], Any, Any]: ...
 dsytrf = ssytrf
 csytrf = ssytrf
@@ -375,11 +385,13 @@ chetrf = hetrf
 zhetrf = hetrf
 @overload
 def ssytrs(
-    a: ArrayT, ipiv: Any, b: ArrayT, lower: UploFlag | Switch = 0, overwrite_b: Switch = 0,
+    a: ArrayT, ipiv: Any, b: ArrayT, lower: UploFlag | Switch = 0, overwrite_b: Switch = 0, *,
+    rook: Switch = 0,
 ) -> tuple[ArrayT, int]: ...
 @overload
 def ssytrs(
-    a: ArrayLike, ipiv: Any, b: ArrayLike, lower: UploFlag | Switch = 0, overwrite_b: Switch = 0,
+    a: ArrayLike, ipiv: Any, b: ArrayLike, lower: UploFlag | Switch = 0, overwrite_b: Switch = 0, *,
+    rook: Switch = 0,
 ) -> tuple[NDArray[Any], int]: ...
 dsytrs = ssytrs
 csytrs = ssytrs
@@ -388,11 +400,11 @@ chetrs = hetrs
 zhetrs = hetrs
 @overload
 def ssytri(
-    a: ArrayT, ipiv: Any, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
+    a: ArrayT, ipiv: Any, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0, *, rook: Switch = 0,
 ) -> tuple[ArrayT, Any]: ...
 @overload
 def ssytri(
-    a: ArrayLike, ipiv: Any, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
+    a: ArrayLike, ipiv: Any, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0, *, rook: Switch = 0,
 ) -> tuple[NDArray[Any], Any]: ...
 dsytri = ssytri
 csytri = ssytri
@@ -402,12 +414,12 @@ zhetri = hetri
 @overload
 def ssysv(
     a: ArrayT, b: ArrayT, lwork: int | None = None, lower: UploFlag | Switch = 0, overwrite_a: Switch = 0,
-    overwrite_b: Switch = 0,
+    overwrite_b: Switch = 0, *, rook: Switch = 0,
 ) -> tuple[ArrayT, Any, ArrayT, Any]: ...
 @overload
 def ssysv(
     a: ArrayLike, b: ArrayLike, lwork: int | None = None, lower: UploFlag | Switch = 0,
-    overwrite_a: Switch = 0, overwrite_b: Switch = 0,
+    overwrite_a: Switch = 0, overwrite_b: Switch = 0, *, rook: Switch = 0,
 ) -> tuple[NDArray[Any], Any, NDArray[Any], Any]: ...
 dsysv = ssysv
 csysv = ssysv

@@ -111,6 +111,7 @@ FLAGS = {
     "backwards": False,
     "first": 0,
     "vectors": False,
+    "rook": False,
     "clean": False,
     "is_new_output": False,
     "method": None,

@@ -81,6 +81,10 @@ def _make_sytrf(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         two columns. So elements grow at most by a factor of 2.57 a step (Bunch and Kaufman, *Some stable
         methods for calculating inertia and solving symmetric linear systems*, Math. Comput. 1977).
 
+        Elements of L may be of any size. With rook pivots those of real matrices are below 2.79: a step
+        searches on until an element is the largest one of its row and of its column, which takes longer.
+        Kernels for that are compiled at the first call.
+
         Examples
         --------
         >>> from pyblasgpu import lapack

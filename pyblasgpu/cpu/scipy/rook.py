@@ -25,7 +25,7 @@ def factor(a: Matrix, lower: bool, hermitian: bool) -> tuple[Matrix, Matrix, int
 
 
 def _factor(a: Matrix, hermitian: bool, backwards: bool) -> tuple[Matrix, Matrix, int]:
-    """Those of a lower triangle, whose rows the caller's matrix has in reverse or not."""
+    """Factors of a lower triangle, whose rows the caller's matrix has in reverse or not."""
     n, k, info = len(a), 0, 0
     rest, pivots = _completed(a, hermitian), np.zeros(n, np.int32)
     factors = np.array(a)
