@@ -47,6 +47,29 @@ def test_factors(letter, hermitian, shape, lower):
 
 
 @pytest.mark.parametrize("letter, hermitian", KINDS)
+@pytest.mark.parametrize("shape", [(40,), (200,), (1025,), (300, 7), (200, 33), (5, 150)], ids=str)
+@pytest.mark.parametrize("lower", [0, 1])
+def test_rook_pivots(letter, hermitian, shape, lower):
+    """Both rows of a pivot are interchanged; solutions from the factors, and the same bits again."""
+    a = symmetric(letter, *shape, hermitian=hermitian)
+    a[..., range(shape[-1]), range(shape[-1])] *= 0.01
+    on_device = cupy.asarray(a)
+    ldu, ipiv, info = named(letter, "sytrf", hermitian)(on_device, lower, rook=1)
+    factors, pivots = ldu.get(), cupy.asnumpy(ipiv)
+    check_factors(a, factors, pivots, bool(lower), hermitian, rook=True)
+    assert not cupy.asnumpy(info).any()
+    for one, other in zip(
+        named(letter, "sytrf", hermitian)(on_device, lower, rook=1), (ldu, ipiv), strict=False
+    ):
+        np.testing.assert_array_equal(cupy.asnumpy(one), cupy.asnumpy(other))
+    b = on_device[..., :3]
+    x, _ = named(letter, "sytrs", hermitian)(ldu, ipiv, b, lower, rook=1)
+    size = np.abs(a).sum(axis=-1).max(axis=-1) * np.abs(x.get()).max(axis=(-2, -1))
+    left = np.abs(a @ x.get() - a[..., :3]).max(axis=(-2, -1))
+    assert (left <= 100 * shape[-1] * np.finfo(a.dtype).eps * size).all()
+
+
+@pytest.mark.parametrize("letter, hermitian", KINDS)
 @pytest.mark.parametrize("n", [20, 64, 300])
 @pytest.mark.parametrize("lower", [0, 1])
 def test_pivots_are_lapacks(letter, hermitian, n, lower):
