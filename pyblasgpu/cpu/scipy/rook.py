@@ -45,9 +45,8 @@ def _factor(a: Matrix, hermitian: bool, backwards: bool) -> tuple[Matrix, Matrix
             below = columns / block if size == 1 else np.linalg.solve(block.T, columns.T).T
             factors[k:end, k:end] = np.tril(block) + np.triu(factors[k:end, k:end], 1)
             factors[end:, k:end] = below
-            rest[end:, end:] -= below @ (columns.conj() if hermitian else columns).T
-            if hermitian:
-                np.fill_diagonal(rest[end:, end:], rest[end:, end:].diagonal().real.copy())
+            after = rest[end:, end:] - below @ (columns.conj() if hermitian else columns).T
+            rest[end:, end:] = _completed(after, hermitian)  # both triangles with the same roundings
         k = end
     return factors, pivots, info
 
