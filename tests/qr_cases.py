@@ -12,9 +12,11 @@ __all__ = [
     "SETS",
     "SHAPES",
     "check_factors",
+    "leaves",
     "matrix_of",
     "nearly_equal_columns",
     "relative_residual",
+    "same",
 ]
 
 SHAPES = [(1, 1), (7, 1), (1, 7), (4, 4), (40, 40), (70, 33), (33, 70), (130, 6)]
@@ -104,3 +106,21 @@ def check_factors(a: np.ndarray, q: np.ndarray, r: np.ndarray) -> None:
     assert np.linalg.norm((gram - np.eye(q.shape[-1])).astype(complex), axis=(-2, -1)).max() <= bound
     errors = np.sqrt((np.abs(a - q @ r) ** 2).sum(axis=-2))
     assert (errors <= bound * np.sqrt((np.abs(a) ** 2).sum(axis=-2))).all()
+
+
+def leaves(results) -> list[np.ndarray]:
+    """The arrays of a result, those of pairs among them."""
+    if not isinstance(results, (tuple, list)):
+        return [results]
+    return [leaf for each in results for leaf in leaves(each)]
+
+
+def same(ours, theirs) -> None:
+    """Raise unless the arrays of two results agree to a few roundoffs."""
+    ours, theirs = leaves(ours), leaves(theirs)
+    assert len(ours) == len(theirs)
+    for one, other in zip(ours, theirs, strict=True):
+        assert one.shape == other.shape and (one.dtype == other.dtype or not one.size)
+        scale = np.abs(other).max() if other.size else 1
+        eps = 1 if one.dtype.kind == "i" else np.finfo(one.dtype).eps
+        np.testing.assert_allclose(one, other, rtol=0, atol=100 * eps * scale)

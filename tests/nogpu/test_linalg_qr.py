@@ -15,9 +15,11 @@ from qr_cases import (
     SETS,
     SHAPES,
     check_factors,
+    leaves,
     matrix_of,
     nearly_equal_columns,
     relative_residual,
+    same,
 )
 
 from pyblasgpu import linalg
@@ -31,23 +33,6 @@ MODES = ["full", "economic", "r", "raw"]
 @pytest.fixture(autouse=True)
 def on_the_cpu(monkeypatch):
     monkeypatch.setenv("PYBLASGPU_BACKEND", "cpu")
-
-
-def leaves(results) -> list[np.ndarray]:
-    """The arrays of a result, those of pairs among them."""
-    if not isinstance(results, (tuple, list)):
-        return [results]
-    return [leaf for each in results for leaf in leaves(each)]
-
-
-def same(ours, theirs) -> None:
-    ours, theirs = leaves(ours), leaves(theirs)
-    assert len(ours) == len(theirs)
-    for one, other in zip(ours, theirs, strict=True):
-        assert one.shape == other.shape and (one.dtype == other.dtype or not one.size)
-        scale = np.abs(other).max() if other.size else 1
-        eps = 1 if one.dtype.kind == "i" else np.finfo(one.dtype).eps
-        np.testing.assert_allclose(one, other, rtol=0, atol=100 * eps * scale)
 
 
 @pytest.mark.parametrize(
@@ -146,104 +131,6 @@ def test_overwriting(mode, order):
     before = stack.copy()
     linalg.qr(stack, True, mode=mode)
     np.testing.assert_array_equal(stack, before)
-
-
-# ------------------------------------------------------------------------------------------- least squares
-
-
-@pytest.mark.parametrize(
-    ("of", "shape", "columns"),
-    by_turns(
-        product(DTYPES, [None, "gelsd", "gelsy", "gelss"]),
-        [*SHAPES, (0, 3), (3, 0), (2, 5, 3), (2, 3, 5)],
-        [0, 1, 3],
-    ),
-    ids=str,
-)
-def test_least_squares_are_scipys(of, shape, columns):
-    letter, driver = of
-    a = matrix_of("random", letter, *shape)
-    b = matrix_of("random", letter, shape[-2], max(columns, 1), seed=3)
-    b = b if columns else b[:, 0]
-    ours = linalg.lstsq(a, b, lapack_driver=driver)
-    if driver == "gelsy" and a.ndim > 2:  # which SciPy cannot stack
-        theirs = [scipy.linalg.lstsq(each, b, lapack_driver=driver) for each in a]
-        assert ours[3] is None and list(ours[2]) == [each[2] for each in theirs]
-        return same(ours[0], np.stack([each[0] for each in theirs]))
-    theirs = scipy.linalg.lstsq(a, b, lapack_driver=driver)
-    for one, other in zip(ours, theirs, strict=True):
-        assert np.shape(one) == np.shape(other) and (one is None) == (other is None)
-        if one is not None:
-            assert np.asarray(one).dtype == np.asarray(other).dtype
-            np.testing.assert_allclose(one, other, rtol=1e-3 if letter in "sc" else 1e-11)
-    return None
-
-
-@pytest.mark.parametrize("kind", ["random", "graded", "huge", "tiny"])
-@pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("shape", [(9, 4), (4, 9), (5, 5), (3, 9, 4)])
-def test_least_squares_by_factors(kind, letter, shape):
-    """Residuals are orthogonal to the columns, and the norm is the least."""
-    a = matrix_of(kind, letter, *shape)
-    (m, n), eps = shape[-2:], np.finfo(a.dtype).eps
-    scale = np.abs(a).max()
-    b = matrix_of("random", letter, m, 2, seed=8)
-    x, residues, rank, s = linalg.lstsq(a, b, lapack_driver="gels")
-    assert s is None and np.all(rank == min(m, n)) and residues.dtype == np.finfo(a.dtype).dtype
-    a, x = (a / scale).astype(complex), x.astype(complex) * float(scale)
-    rest = b - a @ x
-    size = np.linalg.norm(a, 2, axis=(-2, -1)).max() * np.linalg.norm(x) + np.linalg.norm(b)
-    bound = 100 * m * n * eps * size
-    rows = np.linalg.norm(a, axis=-2)[..., None]
-    if m > n:
-        squares = (np.abs(rest) ** 2).sum(axis=-2)
-        np.testing.assert_allclose(residues, squares, rtol=0, atol=bound * np.linalg.norm(b))
-    assert (np.abs(a.swapaxes(-1, -2).conj() @ rest) <= bound * rows).all()
-    if m < n:
-        null = np.linalg.svd(a)[2][..., m:, :] if kind == "random" else np.zeros((1, n))
-        assert np.abs(null @ x).max() <= bound
-
-
-def test_matrices_without_full_rank():
-    a = np.array([[1.0, 0], [1, 0], [1, 0]])
-    with pytest.raises(np.linalg.LinAlgError, match="lstsq: a has no full rank: element 2"):
-        linalg.lstsq(a, np.ones(3), lapack_driver="gels")
-    x, residues, rank, _ = linalg.lstsq(np.stack([a, np.eye(3, 2)]), np.ones((3, 1)))
-    assert list(rank) == [1, 2] and residues.shape == (2, 0)
-    np.testing.assert_allclose(x[..., 0], [[1, 0], [1, 1]], atol=1e-15)
-    assert linalg.lstsq(np.ones((0, 3, 2)), np.ones(3))[0].shape == (0, 2)
-
-
-@pytest.mark.parametrize("cond", [None, 0.0, 1e-3, 0.9])
-@pytest.mark.parametrize("driver", ["gelsd", "gelsy", "gelss"])
-def test_ranks_by_cond(cond, driver):
-    a, b = np.diag([1.0, 0.1, 1e-8]), np.ones(3)
-    ours, theirs = (module.lstsq(a, b, cond, lapack_driver=driver) for module in (linalg, scipy.linalg))
-    assert ours[2] == theirs[2]
-    np.testing.assert_allclose(ours[0], theirs[0])
-
-
-# ------------------------------------------------------------------------------------------------- updates
-
-
-@pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("mode", ["full", "economic"])
-@pytest.mark.parametrize("batch", [(), (2,)])
-def test_updates_are_scipys(letter, mode, batch):
-    a = matrix_of("random", letter, *batch, 6, 3)
-    q, r = scipy.linalg.qr(a, mode=mode)
-    u, v = (
-        matrix_of("random", letter, *batch, 6, 2, seed=4),
-        matrix_of("random", letter, *batch, 3, 2, seed=5),
-    )
-    calls = [
-        ("qr_insert", (q, r, u, 1, "col")),
-        ("qr_insert", (q, r, v.swapaxes(-1, -2), 2)),
-        ("qr_delete", (q, r, 0, 1, "col")),
-        ("qr_update", (q, r, u, v)),
-    ]
-    for name, arguments in [*calls, ("qr_delete", (q, r, 1, 2))]:
-        same(getattr(linalg, name)(*arguments), getattr(scipy.linalg, name)(*arguments))
 
 
 # --------------------------------------------------------------------------------------------- all of them
