@@ -28,7 +28,7 @@ def eigh(A: Tensor, UPLO: str = "L", *, out: Any = None) -> Any:
     Parameters
     ----------
     A : torch.Tensor, shape (..., n, n)
-        Orders to some two hundred are computed on a device, larger ones there by PyTorch's own function.
+        Orders to 16384 are computed on a device, larger ones there by PyTorch's own function.
     UPLO : {'L', 'U'}, default 'L'
         The triangle that is read.
 
