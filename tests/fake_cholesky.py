@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 from fake_lu import words
 
 
@@ -50,12 +51,11 @@ def potrf_panel(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
 def _factor(a: np.ndarray, n: int, info: np.ndarray, before: int) -> None:
     if before and info[0]:
         return
-    try:
-        factor = np.linalg.cholesky(np.tril(a[:n]))
-    except np.linalg.LinAlgError:
-        factor = np.full((n, n), np.nan)
-    if np.isnan(factor.diagonal()).any():
-        info[0] = before + 1  # or later
+    lower = np.tril(a[:n])
+    factor, number = scipy.linalg.get_lapack_funcs("potrf", (lower,))(lower, lower=1)
+    bad = np.flatnonzero(np.isnan(factor.diagonal()))
+    if number or bad.size:
+        info[0] = before + min([number or n, *(bad + 1)])
         return
     info[0] = 0
     a[:n][np.tri(n, dtype=bool)] = factor[np.tri(n, dtype=bool)]

@@ -1,8 +1,8 @@
-"""LAPACK's own testers of eigenvalues and singular values, which call pyblasgpu in the place of LAPACK.
+"""LAPACK's own testers, xlintst and xeigtst, which call pyblasgpu in the place of LAPACK.
 
-``python -m tools.fortran_testers [--on cpu|launches|simulator|card] [--letters sdcz] [--paths sep,svd,sg]``.
+``python -m tools.fortran_testers [--on cpu|launches|simulator|card] [--letters sdcz] [--paths lin,sep,...]``.
 The testers are Debian's (package liblapack-test; ``--folder`` says where xeigtsts and others are), with its
-LAPACK for the rest. A shared object that is loaded before LAPACK takes the calls of `fortran_calls.ROUTINES`
+LAPACK for the rest. A shared object that is loaded before LAPACK takes the calls of `fortran_answers`
 to the functions of `lapack` and `linalg`. It is made here, which needs a C compiler.
 
 On `launches` kernels are computed with NumPy, on `simulator` in Numba's simulator, which is for orders to 3
@@ -25,22 +25,39 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from tools.fortran_calls import routines
+from tools.fortran_answers import routines
 
 FOLDER = Path("/usr/lib/x86_64-linux-gnu/lapack")
 ROOT = Path(__file__).resolve().parents[1]
-#: Inputs of the testers: the file, threshold, and orders in the place of its own, those of rows first.
+
+
+class Input(NamedTuple):
+    """The tester and a file of its input, the threshold, orders in the place of the file's, those of rows
+    first, and whether parts that are not of drivers are run too.
+    """
+
+    tester: str
+    file: str
+    threshold: float
+    orders: list[str]
+    has_routines: bool = True
+
+
+_ROWS, _COLUMNS = "0 0 1 1 2 3 3 10 16 30 40 80 130 66", "0 3 0 1 2 1 3 16 10 40 30 66 70 130"
 PATHS = {
-    "sep": ("sep.in", 50.0, ["0 1 2 3 5 20 40 66"]),
-    "large sep": ("sep.in", 50.0, ["67 130"]),
-    "svd": ("svd.in", 50.0, ["0 0 1 1 2 3 3 10 16 30 40 80 130 66", "0 3 0 1 2 1 3 16 10 40 30 66 70 130"]),
-    "sg": ("{}sg.in", 20.0, ["0 1 2 3 5 10 16 40"]),
+    "lin": Input("xlintst", "{}test.in", 30.0, ["0 1 2 3 5 10 50 66"] * 2),
+    "sep": Input("xeigtst", "sep.in", 50.0, ["0 1 2 3 5 20 40 66"]),
+    "large sep": Input("xeigtst", "sep.in", 50.0, ["67 130"], False),
+    "svd": Input("xeigtst", "svd.in", 50.0, [_ROWS, _COLUMNS], False),
+    "sg": Input("xeigtst", "{}sg.in", 20.0, ["0 1 2 3 5 10 16 40"]),
 }
-DENSE = 15  # types of matrices of a tester that are no bands, whose storage holds no large ones
-#: Inputs whose parts that are not of drivers call nothing here that another does not.
-UNCALLED = ("svd", "large sep")
+DENSE = 15  # types of matrices of xeigtst that are no bands, whose storage holds no large ones
+#: Parts of xlintst that call routines that this library has.
+LINEAR = "GE PO SY HE TR QR LQ QP LS"
 _RATIO = re.compile(r"(?:test|result)[ (]*(\d+)\)?,?(?: ratio)? *(?:=|is) *(\S+)")
-_END = re.compile(r"(?:All tests for)? *([A-Z]{3}(?: drivers)?):? *.*(?:passed|failed to pass) the threshold")
+_END = re.compile(
+    r"(?:All tests for)? *([A-Z0-9]{3}(?: drivers)?):? *.*(?:passed|failed to pass) the threshold"
+)
 
 _SHIM = """
 #define PY_SSIZE_T_CLEAN
@@ -54,11 +71,11 @@ static void __attribute__((constructor)) begin(void) {{
     PyStatus status = Py_InitializeFromConfig(&config);
     if (PyStatus_Exception(status)) Py_ExitStatusException(status);
     char line[200];
-    snprintf(line, sizeof line, "from tools import fortran_calls; fortran_calls.install(%p)", (void *)taken);
+    snprintf(line, sizeof line, "from tools import fortran_answers as calls; calls.install(%p)", taken);
     if (PyRun_SimpleString(line)) exit(70);
 }}
 static void __attribute__((destructor)) end(void) {{
-    PyRun_SimpleString("fortran_calls.report()");
+    PyRun_SimpleString("calls.report()");
 }}
 {functions}
 """
@@ -95,7 +112,7 @@ def shim(folder: Path) -> Path:
 
 def questions(path: str, letter: str, folder: Path, orders: list[str]) -> str:
     """The tester's input, for other orders, one width of blocks and a threshold that each ratio reaches."""
-    lines = (folder / PATHS[path][0].format(letter)).read_text("utf-8").splitlines()
+    lines = (folder / PATHS[path].file.format(letter)).read_text("utf-8").splitlines()
     for number, line in enumerate(lines):
         if re.search(r"Number of values of [MN]\b", line):
             lines[number] = str(len(orders[0].split()))
@@ -105,10 +122,14 @@ def questions(path: str, letter: str, folder: Path, orders: list[str]) -> str:
             lines[number] = "1"
         elif "Threshold" in line:
             lines[number] = "0.0"
-        elif "error exits" in line or ("LAPACK routines" in line and path in UNCALLED):
+        elif "error exits" in line or ("LAPACK routines" in line and not PATHS[path].has_routines):
             lines[number] = "F"
         elif path.startswith("large") and number and (found := re.match(r"([A-Z]{3}) \d+", line)):
             lines[number:] = [f"{found[1]} {DENSE}", " ".join(map(str, range(1, DENSE + 1)))]
+    if path == "lin":  # a line each part
+        parts = [letter.upper() + each for each in LINEAR.split()]
+        first = next(number for number, line in enumerate(lines) if re.match("[SDCZ]GE ", line))
+        lines[first:] = [line for line in lines[first:] if line[:3] in parts]
     return "\n".join(lines) + "\n"
 
 
@@ -173,11 +194,11 @@ def main() -> int:
     with TemporaryDirectory() as folder:
         made = shim(Path(folder)) if wanted.on != "lapack" else None
         for path in wanted.paths.split(","):
-            _, threshold, orders = PATHS[path]
+            tester, _, threshold, orders, _ = PATHS[path]
             orders = [wanted.orders] * len(orders) if wanted.orders else orders
             for letter in wanted.letters:
                 text = questions(path, letter, wanted.folder, orders)
-                output, calls = run(wanted.folder / f"xeigtst{letter}", text, made, wanted.on)
+                output, calls = run(wanted.folder / f"{tester}{letter}", text, made, wanted.on)
                 print(f"{path} {letter}: {calls.strip()}")
                 found = [shown(part, threshold) for part in parts(output)]
                 print("\n".join(text for text, _ in found), flush=True)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from eigen_testers import ORDERS, SHAPES, THRESHOLD, singular_ratios, symmetric_ratios, worst
 
-from tools.fortran_calls import Functions, answer, routines
+from tools.fortran_answers import answer, routines
+from tools.fortran_spectra import Spectra
 from tools.fortran_testers import parts
 
 
@@ -51,7 +52,7 @@ CALLS = {
 @pytest.mark.parametrize("stem", CALLS)
 def test_calls_of_fortran(request, monkeypatch, stem, on):
     """Of a diagonal matrix, whose leading dimension has a gap; what the routine does not write stays."""
-    functions = Functions("cpu")
+    functions = Spectra("cpu")
     if on == "device":
         request.getfixturevalue("card")
         monkeypatch.setattr(functions, "is_host", False)
