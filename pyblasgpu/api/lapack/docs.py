@@ -170,7 +170,7 @@ SPECTRA = Shared("""
     Returns
     -------
     w : array
-        The eigenvalues, real and ascending.
+        The eigenvalues, real and ascending. Of device arrays there are `m` where some are wanted.
     v : array
         The eigenvectors in columns.
     z : array
@@ -178,9 +178,9 @@ SPECTRA = Shared("""
     m : int or array of int32
         The number of eigenvalues that were found.
     isuppz : array
-        The first and the last row of each vector that is not zero, from 1.
+        The first and the last row of each vector that is not zero, from 1; of device arrays no elements.
     ifail : array
-        The numbers, from 1, of vectors that did not converge.
+        The numbers, from 1, of vectors that did not converge; of device arrays no elements.
     c : array
         The matrix of the standard problem in a triangle; of `sytrd` the vectors of the reflectors.
     d : array

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...arguments import Array, Flag, enabled
-from ...frontend.arrays.any_array import library_of
+from ...frontend.arrays.any_array import host_values, library_of
 from ...frontend.calls.factor_replay import ONE, Factors, call_key, replay_factor
 from ...frontend.calls.lazy_routines import routine_module
 from ...types import DTYPES, Dtype, Uplo
@@ -16,7 +16,15 @@ from ..blas.arrays import common_dtype_of
 from . import spectra
 from .call import as_stack, factor_call, order_of, run_by_row
 
-__all__ = ["FUNCTIONS", "Vectors", "eigen_of_host_stack", "eigen_on_device", "reals_of", "repeated_eigen"]
+__all__ = [
+    "FUNCTIONS",
+    "Vectors",
+    "eigen_of_host_stack",
+    "eigen_on_device",
+    "interval_of",
+    "reals_of",
+    "repeated_eigen",
+]
 
 #: Whether vectors are wanted, or the first one that is, and the one after the last.
 Vectors = bool | tuple[int, int]
@@ -99,6 +107,42 @@ def _make(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
     return spectra.made(stem, name, dtype, on_device)
 
 
+def interval_of(name: str, values: np.ndarray, low: float, high: float, argument: str) -> slice:
+    """Which of the values of a matrix, or of all of a stack, are in (low, high]."""
+    firsts, ends = (values <= low).sum(axis=-1), (values <= high).sum(axis=-1)
+    if values.ndim > 1 and len({*zip(firsts.ravel().tolist(), ends.ravel().tolist(), strict=True)}) > 1:
+        raise ValueError(
+            f"{name}: other eigenvalues of each matrix of the stack are in {argument}: pass one at a time"
+        )
+    return slice(int(firsts.flat[0]), int(ends.flat[0])) if values.size else slice(0, 0)
+
+
+def _make_some(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
+    """The function of a row of some eigenvalues, of device arrays too; an interval waits for all values."""
+
+    def on_device(arguments: Mapping[str, Any]) -> tuple[Any, ...]:
+        passed = {each: arguments[each] for each in ("compute_v", "range", "lower", "vl", "vu", "il", "iu")}
+        options = spectra.checked(name, passed)
+        n = order_of(name, "a", as_stack(name, "a", arguments["a"], dtype))
+        vectors, kind = bool(options["compute_v"]), options["range"]
+        part = slice(options["il"] - 1, options.get("iu", n)) if kind == "I" else slice(0, n)
+        if kind == "I" and not 0 <= part.start < part.stop <= n:
+            raise ValueError(f"{name}: il={part.start + 1}, iu={part.stop} is no range within 1 ... {n}")
+        wanted: Vectors = (part.start, part.stop) if vectors and part != slice(0, n) else vectors
+        low, overwrite = bool(options["lower"]), arguments["overwrite_a"]
+        w, v, info = eigen_on_device(name, dtype, arguments["a"], low, wanted, overwrite)
+        if kind == "V":
+            argument = f"vl={options['vl']}, vu={options['vu']}"
+            part = interval_of(name, host_values(w), options["vl"], options["vu"], argument)
+        z, nothing = v[..., part] if vectors else v[..., :0, :0], info[..., None][..., :0]
+        return w[..., part], z, part.stop - part.start, nothing, info
+
+    return spectra.made(stem, name, dtype, on_device)
+
+
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    name: each for stem in ("syev", "syevd") for name, each in spectra.functions(_make, stem).items()
+    name: each
+    for make, stems in ((_make, ("syev", "syevd")), (_make_some, ("syevr", "syevx")))
+    for stem in stems
+    for name, each in spectra.functions(make, stem).items()
 }

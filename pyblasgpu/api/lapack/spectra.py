@@ -26,6 +26,7 @@ __all__ = [
     "FUNCTIONS",
     "QUERIES",
     "ROWS",
+    "checked",
     "functions",
     "made",
     "scipys_name",
@@ -197,7 +198,7 @@ def _signature_of(names: list[str], result: str) -> Signature:
     return Signature(parameters, return_annotation=result)
 
 
-def _checked(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def checked(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """Options as SciPy's wrapper takes them, those that are None left out; ValueError where one is none."""
     found: dict[str, Any] = {}
     for argument, value in options.items():
@@ -230,7 +231,7 @@ def _computed_by_scipy(stem: str, name: str, dtype: Dtype | None) -> Callable[..
 
     def run(passed: Mapping[str, Any]) -> tuple[Any, ...]:
         stacks = HostStacks(name, {each: passed[each] for each in arrays}, dtype)
-        options = _checked(name, {each: passed[each] for each in passed if each not in arrays})
+        options = checked(name, {each: passed[each] for each in passed if each not in arrays})
         shapes = [each.shape for each in stacks.arrays]
         orders = {order_of(name, *each) for each in zip(arrays, stacks.arrays, strict=True) if is_hermitian}
         if len(orders) > 1:
@@ -330,7 +331,7 @@ def _make_query(stem: str, dtype: Dtype) -> Callable[..., Any]:
         for each, value in extents.items():
             if value < 0:
                 raise ValueError(f"{name}: {each}={value} is negative")
-        options = _checked(name, {key: bound.arguments[key] for key in bound.arguments if key not in extents})
+        options = checked(name, {key: bound.arguments[key] for key in bound.arguments if key not in extents})
         routine = lapack(f"{ROWS[stem].of_complex if dtype.is_complex else stem}_lwork", dtype.name)
         *work, info = _called(name, routine, tuple(extents.values()), options)
         return (*work, int(info))

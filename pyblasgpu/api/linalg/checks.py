@@ -10,6 +10,7 @@ from numpy.linalg import LinAlgError
 
 from ...arguments import enabled
 from ...cpu.scipy.values import is_finite
+from ...frontend.arrays.any_array import host_values
 from .arrays import Arrays
 
 __all__ = [
@@ -40,14 +41,6 @@ def _are_finite(arrays: Arrays, array: Any) -> bool:
     if arrays.library.host and array.dtype.char in "fdFD" and is_finite(array):
         return True
     return bool(arrays.xp.all(arrays.xp.isfinite(array)))
-
-
-def host_values(values: Any) -> np.ndarray[Any, np.dtype[Any]]:
-    """Values, as integers that a factorization left, as a NumPy array; device arrays are waited for."""
-    if isinstance(values, (int, np.ndarray, np.generic)):
-        return np.asarray(values)
-    get = getattr(values, "get", None)  # CuPy's
-    return np.asarray(get() if callable(get) else values.cpu() if hasattr(values, "cpu") else values)
 
 
 def raise_indefinite(arrays: Arrays, info: Any) -> None:

@@ -15,7 +15,7 @@ from ...types import Uplo
 from ..docstrings import Shared, documenting
 from ..keyword.triangular import trmm, trsm
 from ..lapack import names as lapack
-from ..lapack.eigen import Vectors, repeated_eigen
+from ..lapack.eigen import Vectors, interval_of, repeated_eigen
 from .arrays import Arrays, taken
 from .checks import broadcast_batches, check_values, host_values
 from .docs import LINALG
@@ -364,11 +364,6 @@ def _of_subset(arrays: Arrays, problem: _Problem, a: Any, low: bool, with_vector
 
 def _interval(problem: _Problem, values: Any) -> slice:
     """Which of these values are in the interval that is wanted."""
-    found, (low, high) = host_values(values), problem.subset_by_value
-    firsts, ends = (found <= low).sum(axis=-1), (found <= high).sum(axis=-1)
-    if found.ndim > 1 and len({*zip(firsts.ravel().tolist(), ends.ravel().tolist(), strict=True)}) > 1:
-        raise ValueError(
-            f"{problem.name}: other eigenvalues of each matrix of the stack are in subset_by_value="
-            f"{shown(problem.subset_by_value)}: pass one at a time"
-        )
-    return slice(int(firsts.flat[0]), int(ends.flat[0])) if found.size else slice(0, 0)
+    low, high = problem.subset_by_value
+    argument = f"subset_by_value={shown(problem.subset_by_value)}"
+    return interval_of(problem.name, host_values(values), low, high, argument)

@@ -29,6 +29,7 @@ __all__ = [
     "common_library",
     "dtype_name",
     "host_array",
+    "host_values",
     "indexable",
     "is_of_numba",
     "library_of",
@@ -255,6 +256,14 @@ def _is_writable(view: Layout | np.ndarray) -> bool:
     if isinstance(view, np.ndarray):
         return view.flags.writeable and view.flags.aligned
     return view.writable and not view.conj
+
+
+def host_values(values: Any) -> np.ndarray[Any, np.dtype[Any]]:
+    """Values, as integers that a factorization left, as a NumPy array; device arrays are waited for."""
+    if isinstance(values, (int, np.ndarray, np.generic)):
+        return np.asarray(values)
+    get = getattr(values, "get", None)  # CuPy's
+    return np.asarray(get() if callable(get) else values.cpu() if hasattr(values, "cpu") else values)
 
 
 def may_share_memory(x: Any, y: Any) -> bool:
