@@ -45,15 +45,16 @@ class Input(NamedTuple):
 
 _ROWS, _COLUMNS = "0 0 1 1 2 3 3 10 16 30 40 80 130 66", "0 3 0 1 2 1 3 16 10 40 30 66 70 130"
 PATHS = {
-    "lin": Input("xlintst", "{}test.in", 30.0, ["0 1 2 3 5 10 50 66"] * 2),
+    "lin": Input("xlintst", "{}test.in", 30.0, ["0 1 2 3 5 10 50"] * 2),
+    "large lin": Input("xlintst", "{}test.in", 30.0, ["66 130"] * 2),
     "sep": Input("xeigtst", "sep.in", 50.0, ["0 1 2 3 5 20 40 66"]),
     "large sep": Input("xeigtst", "sep.in", 50.0, ["67 130"], False),
     "svd": Input("xeigtst", "svd.in", 50.0, [_ROWS, _COLUMNS], False),
     "sg": Input("xeigtst", "{}sg.in", 20.0, ["0 1 2 3 5 10 16 40"]),
 }
 DENSE = 15  # types of matrices of xeigtst that are no bands, whose storage holds no large ones
-#: Parts of xlintst that call routines that this library has.
-LINEAR = "GE PO SY HE TR QR LQ QP LS"
+#: Parts of xlintst that call routines that this library has; a workspace of the last one is for small orders.
+LINEAR = ["GE", "PO", "SY", "HE", "QR", "LQ", "QP", "LS", "TR"]
 _RATIO = re.compile(r"(?:test|result)[ (]*(\d+)\)?,?(?: ratio)? *(?:=|is) *(\S+)")
 _END = re.compile(
     r"(?:All tests for)? *([A-Z0-9]{3}(?: drivers)?):? *.*(?:passed|failed to pass) the threshold"
@@ -124,12 +125,12 @@ def questions(path: str, letter: str, folder: Path, orders: list[str]) -> str:
             lines[number] = "0.0"
         elif "error exits" in line or ("LAPACK routines" in line and not PATHS[path].has_routines):
             lines[number] = "F"
-        elif path.startswith("large") and number and (found := re.match(r"([A-Z]{3}) \d+", line)):
+        elif path == "large sep" and number and (found := re.match(r"([A-Z]{3}) \d+", line)):
             lines[number:] = [f"{found[1]} {DENSE}", " ".join(map(str, range(1, DENSE + 1)))]
-    if path == "lin":  # a line each part
-        parts = [letter.upper() + each for each in LINEAR.split()]
+    if path.endswith("lin"):  # a line each part
+        wanted = [letter.upper() + each for each in LINEAR if not (path == "large lin" and each == "TR")]
         first = next(number for number, line in enumerate(lines) if re.match("[SDCZ]GE ", line))
-        lines[first:] = [line for line in lines[first:] if line[:3] in parts]
+        lines[first:] = [line for line in lines[first:] if line[:3] in wanted]
     return "\n".join(lines) + "\n"
 
 
