@@ -24,7 +24,7 @@ from ...frontend.calls.factor_call import FactorCall, plain_integers
 from ...frontend.calls.factor_replay import ONE
 from ...frontend.calls.lazy_routines import launch_list_of
 from ...operands import Operand
-from ...types import Dtype, Trans, Uplo
+from ...types import Dtype, Side, Trans, Uplo
 from ..lapack.call import AfterOverwriting
 from .condition import estimate_inverse_norms
 
@@ -34,6 +34,7 @@ __all__ = [
     "invert_definite",
     "invert_general",
     "orthogonal_from",
+    "product_from",
     "reflectors_of",
     "solve_definite",
     "solve_general",
@@ -246,13 +247,19 @@ class _InOrder:
                 launches.run([pointers[index] for index in chosen], *scalars, stream=stream)
 
 
-def reflectors_of(a: np.ndarray, dtype: Dtype) -> tuple[Any, Any] | None:
-    """Return the reflectors of a host matrix, and their factors; None where it is not for the processor."""
+def reflectors_of(a: np.ndarray, dtype: Dtype, pivoted: bool) -> tuple[Any, Any, tuple[Any, ...]] | None:
+    """Return the reflectors of a host matrix, their factors, and the order of columns, from 1, if `pivoted`;
+    None where it is not for the processor.
+    """
     if not _is_small((a,), dtype):
         return None
     factors, tau = np.array(a, order="F"), np.empty((min(a.shape), 1), a.dtype)
-    cpu_qr.geqrf(tau, factors)
-    return factors, tau[:, 0]
+    if not pivoted:
+        cpu_qr.geqrf(tau, factors)
+        return factors, tau[:, 0], ()
+    columns = np.empty((a.shape[-1], 1), np.int32)
+    cpu_qr.geqp3(columns, tau, factors)
+    return factors, tau[:, 0], (columns[:, 0],)
 
 
 def orthogonal_from(factors: np.ndarray, tau: np.ndarray, dtype: Dtype, overwrite: bool) -> Any | None:
@@ -262,6 +269,17 @@ def orthogonal_from(factors: np.ndarray, tau: np.ndarray, dtype: Dtype, overwrit
     q = factors if overwrite and factors.flags.f_contiguous else np.array(factors, order="F")
     cpu_qr.orgqr(tau[:, None], q)
     return q
+
+
+def product_from(
+    factors: np.ndarray, tau: np.ndarray, other: np.ndarray, dtype: Dtype, side: Side
+) -> Any | None:
+    """Return the product of Q and another matrix from one side, and None where `reflectors_of` does."""
+    if not _is_small((factors, other), dtype):
+        return None
+    product = np.array(other, order="F")
+    cpu_qr.ormqr(tau[:, None], factors, product, side, Trans.NO)
+    return product
 
 
 def _run(

@@ -8,6 +8,7 @@ import numpy as np
 
 from ...arguments import Array, Flag, enabled, shown
 from ...frontend.calls.factor_chain import Repeated, repeat_chain
+from ...types import Side
 from ..docstrings import Shared, documenting
 from ..lapack import names as lapack
 from ..lapack.qr_calls import checked_workspace
@@ -16,7 +17,7 @@ from .arrays import Arrays, taken
 from .checks import check_values
 from .cholesky_qr import cholesky_qr, is_tall
 from .docs import LINALG
-from .host import orthogonal_from, reflectors_of
+from .host import orthogonal_from, product_from, reflectors_of
 
 __all__ = ["factors_first", "orthogonal_of", "qr", "qr_multiply"]
 
@@ -262,10 +263,10 @@ def _factored(
 ) -> tuple[Any, Any, tuple[Any, ...]]:
     """The reflectors of matrices, their factors, and the order of columns, from 1, if `pivoted`."""
     matrix = arrays.cast(matrix)
-    if arrays.library.host and not (pivoted or overwrite or lwork is not None):
-        small = reflectors_of(matrix, arrays.dtype)
+    if arrays.library.host and not overwrite and lwork is None:
+        small = reflectors_of(matrix, arrays.dtype, pivoted)
         if small is not None:
-            return *small, ()
+            return small
     if not pivoted:
         factors, tau, _, _ = lapack.geqrf(matrix, lwork, overwrite)
         return factors, tau, ()
@@ -311,7 +312,11 @@ def _multiplied(
         below = (*c.shape[:-2], m - k, c.shape[-1])
         c = xp.concat([c, xp.zeros(below, dtype=c.dtype, **arrays.placement)], axis=-2)
     c = xp.conj(c) if conjugated else c  # conj(Q) c is the conjugate of Q conj(c)
-    product, _, _ = lapack.ormqr("L" if is_left else "R", "N", factors[..., :k], tau, c)
+    side, used, product = Side.LEFT if is_left else Side.RIGHT, factors[..., :k], None
+    if arrays.library.host:
+        product = product_from(used, tau, c, arrays.dtype, side)
+    if product is None:
+        product, _, _ = lapack.ormqr(side.value, "N", used, tau, c)
     product = product if is_left else product[..., :k]
     product = xp.conj(product) if conjugated else product
     return (product[..., 0] if is_left else product[..., 0, :]) if is_vector else product

@@ -5,6 +5,7 @@ The outputs' leading dimensions count matrices, the inputs' broadcast to them; `
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,9 @@ __all__ = [
     "workspace_of_orgqr",
     "workspace_of_ormqr",
 ]
+
+
+MOST_KEPT = 1024  # answers of LAPACK on workspaces, each of which takes as long as a small factor
 
 
 @quietly
@@ -68,16 +72,19 @@ def ormqr(tau: np.ndarray, a: np.ndarray, c: np.ndarray, side: Side, trans: Tran
         c[index], _, _ = run(side.value, op, reflectors, tau[index][:, 0], start, lwork, overwrite_c=1)
 
 
+@lru_cache(maxsize=MOST_KEPT)
 def workspace_of_geqrf(dtype: np.dtype[Any], m: int, n: int) -> int:
     """Return the elements of the workspace with which LAPACK's routine is fastest."""
     return _elements(lapack("geqrf_lwork", dtype)(m, n)) if m and n else max(n, 1)
 
 
+@lru_cache(maxsize=MOST_KEPT)
 def workspace_of_geqp3(dtype: np.dtype[Any], m: int, n: int) -> int:
     """See `workspace_of_geqrf`."""
     return _elements(lapack("geqp3", dtype)(_memory(dtype, m, n), lwork=-1, overwrite_a=1)) if m and n else 1
 
 
+@lru_cache(maxsize=MOST_KEPT)
 def workspace_of_orgqr(dtype: np.dtype[Any], m: int, n: int, k: int) -> int:
     """See `workspace_of_geqrf`; k reflectors."""
     if not n:
@@ -85,6 +92,7 @@ def workspace_of_orgqr(dtype: np.dtype[Any], m: int, n: int, k: int) -> int:
     return _elements(lapack("orgqr", dtype)(_memory(dtype, m, n), _memory(dtype, k), lwork=-1, overwrite_a=1))
 
 
+@lru_cache(maxsize=MOST_KEPT)
 def workspace_of_ormqr(dtype: np.dtype[Any], side: Side, m: int, n: int, k: int) -> int:
     """See `workspace_of_geqrf`; the product has the shape (m, n), and Q has k reflectors."""
     if 0 in (m, n, k):

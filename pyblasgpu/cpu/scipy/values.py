@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["LONGEST", "has_finite_diagonal", "has_normal_reciprocals", "is_finite"]
+__all__ = ["FEW", "LONGEST", "has_finite_diagonal", "has_normal_reciprocals", "is_finite"]
 
 _Array = np.ndarray[Any, Any]
 LONGEST = 2**31 - 1  # vector of SciPy's BLAS
