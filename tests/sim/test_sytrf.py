@@ -65,7 +65,8 @@ def test_panels(letter, hermitian, uplo, batch, threads):
 def test_solutions(letter, hermitian):
     for uplo, order in ("LF", "UC"):
         check_solution(letter, 9, 3, order, uplo, hermitian, 2)
-    check_solution(letter, 11, 1, uplo="UL"[hermitian], hermitian=hermitian, rook=True)
+    if hermitian or letter == "d":
+        check_solution(letter, 11, 1, uplo="UL"[hermitian], hermitian=hermitian, rook=True)
 
 
 def lapacks_factors(a, uplo: str, hermitian: bool, reference=lapacks) -> tuple[np.ndarray, np.ndarray]:
