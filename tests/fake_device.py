@@ -149,7 +149,9 @@ def _of_host(name):
     )
 
 
-_OPERATORS = """add radd sub rsub mul rmul truediv rtruediv mod pow neg lt le gt ge ne matmul and or invert"""
+_OPERATORS = (
+    "add radd sub rsub mul rmul truediv rtruediv floordiv mod pow neg lt le gt ge ne matmul and or invert"
+)
 for _name in _OPERATORS.split():
     setattr(Array, f"__{_name}__", _of_host(f"__{_name}__"))
 Array.__bool__ = lambda self: bool(self.host)

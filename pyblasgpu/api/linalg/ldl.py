@@ -9,6 +9,7 @@ import numpy as np
 from ...arguments import Array, Flag, enabled
 from ...cpu.scipy.stacks import over_stacks, scipys_linalg
 from ...types import Uplo
+from ..lapack import names as lapack
 from ..lapack.ldl import matrices_on_device
 from .arrays import Arrays, taken
 from .checks import check_values, is_checked
@@ -81,10 +82,20 @@ def ldl(
            [2., 0.]])
     """
     name = "ldl"
-    arrays = taken(name, {"A": A})
+    low = Uplo.parse(lower, name, "lower") is Uplo.LOWER
     adjoint = enabled(hermitian, name, "hermitian")
-    found = _factors(name, arrays, lower, adjoint, overwrite_a, check_finite)
-    return arrays.returned(found[0]), arrays.returned(found[1]), arrays.returned(found[2])
+    arrays = taken(name, {"A": A})
+    (matrix,) = arrays.each
+    overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
+    if arrays.library.host:
+        checked = is_checked(arrays, check_finite, name)
+        found = _of_host(np.atleast_2d(matrix), (low, adjoint, overwrite, checked))
+        return arrays.returned(found[0]), arrays.returned(found[1]), arrays.returned(found[2])
+    with arrays.silent():
+        check_values(arrays, check_finite, name, matrix)
+        matrix = square(arrays, matrix, name)
+        found = _of_device(arrays, matrix, low, adjoint and arrays.dtype.is_complex, overwrite)
+        return arrays.returned(found[0]), arrays.returned(found[1]), arrays.returned(found[2])
 
 
 @documented
@@ -111,13 +122,6 @@ def inertia(
     ------
     ValueError
         When `A` is not square, or Inf or NaN was found.
-    NotImplementedError
-        When matrices on a device are of a larger order than there are kernels for.
-
-    Warns
-    -----
-    numpy.exceptions.ComplexWarning
-        When the diagonal of host matrices is not real; it is read as if it were.
 
     See Also
     --------
@@ -128,7 +132,8 @@ def inertia(
     -----
     The numbers are those of a matrix that differs from `A` by the backward error of the factors. So an
     eigenvalue of the size of that error may count with either sign, and as zero only if a pivot is exactly 0.
-    The work is a fraction of that of `eigvalsh`. Where a NaN is met, the numbers do not add up to n.
+    The work is a fraction of that of `eigvalsh`. Imaginary parts of the diagonal are not read. Where a NaN is
+    met, the numbers do not add up to n.
 
     Examples
     --------
@@ -138,62 +143,48 @@ def inertia(
     [1, 1, 0]
     """
     name = "inertia"
+    low = Uplo.parse(lower, name, "lower") is Uplo.LOWER
     arrays = taken(name, {"A": A})
-    _, d, _ = _factors(name, arrays, lower, True, overwrite_a, check_finite)
+    (matrix,) = arrays.each
+    overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
     with arrays.silent():
-        positive, negative, zero = _signs(arrays, d)
-    return arrays.returned(positive), arrays.returned(negative), arrays.returned(zero)
+        check_values(arrays, check_finite, name, matrix)
+        matrix = square(arrays, matrix, name)
+        factor = lapack.hetrf if arrays.dtype.is_complex else lapack.sytrf
+        factors, ipiv, _ = factor(matrix, low, overwrite_a=overwrite)
+        positive, negative, zero = _signs(arrays, factors, ipiv)
+        return arrays.returned(positive), arrays.returned(negative), arrays.returned(zero)
 
 
-def _signs(arrays: Arrays, d: Any) -> list[Any]:
+def _signs(arrays: Arrays, factors: Any, ipiv: Any) -> list[Any]:
     """Numbers of positive, negative and zero eigenvalues of D; a block of order two has one of both signs."""
     xp = arrays.xp
-    diagonal = xp.linalg.diagonal(d)
+    diagonal = xp.linalg.diagonal(factors)
     diagonal = xp.real(diagonal) if arrays.dtype.is_complex else diagonal
-    couples = xp.linalg.diagonal(d, offset=-1) != 0
-    ends = xp.zeros_like(diagonal[..., :1]) != 0
-    paired = xp.concat([couples, ends], axis=-1) | xp.concat([ends, couples], axis=-1)
-    pairs = xp.sum(xp.astype(couples, xp.int64), axis=-1)
+    singles = ipiv > 0
+    pairs = xp.sum(xp.astype(~singles, xp.int64), axis=-1) // 2
     counts = [
-        xp.sum(xp.astype(sign & ~paired, xp.int64), axis=-1)
+        xp.sum(xp.astype(sign & singles, xp.int64), axis=-1)
         for sign in (diagonal > 0, diagonal < 0, diagonal == 0)
     ]
     return [counts[0] + pairs, counts[1] + pairs, counts[2]]
 
 
-def _factors(
-    name: str, arrays: Arrays, lower: Flag, adjoint: bool, overwrite_a: Flag, check_finite: Flag
-) -> tuple[Any, ...]:
-    """The outer factor, D and the permutation, of SciPy or of the device."""
-    low = Uplo.parse(lower, name, "lower") is Uplo.LOWER
-    (matrix,) = arrays.each
-    overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
-    if arrays.library.host:
-        checked = is_checked(arrays, check_finite, name)
-        return _of_host(name, np.atleast_2d(matrix), (low, adjoint, overwrite, checked))
-    with arrays.silent():
-        check_values(arrays, check_finite, name, matrix)
-        matrix = square(arrays, matrix, name)
-        return _of_device(name, arrays, matrix, low, adjoint and arrays.dtype.is_complex, overwrite)
-
-
-def _of_host(name: str, matrix: Any, options: tuple[bool, ...]) -> tuple[Any, ...]:
+def _of_host(matrix: Any, options: tuple[bool, ...]) -> tuple[Any, ...]:
     """SciPy's factors."""
     if matrix.shape[-1] != matrix.shape[-2]:
-        raise ValueError(f"{name}: Expected square matrix, got A of shape {matrix.shape}")
+        raise ValueError(f"ldl: Expected square matrix, got A of shape {matrix.shape}")
     if not matrix.size:
         return np.zeros_like(matrix), np.zeros_like(matrix), np.zeros(matrix.shape[:-1], np.int64)
     return over_stacks(lambda each: tuple(scipys_linalg("ldl")(each, *options)), matrix)
 
 
-def _of_device(
-    name: str, arrays: Arrays, matrix: Any, low: bool, adjoint: bool, overwrite: bool
-) -> tuple[Any, ...]:
+def _of_device(arrays: Arrays, matrix: Any, low: bool, adjoint: bool, overwrite: bool) -> tuple[Any, ...]:
     """Factors of device matrices."""
     xp, (*batch, n, _) = arrays.xp, matrix.shape
     if 0 in matrix.shape:
         empty = xp.zeros_like(matrix)
         return empty, xp.zeros_like(matrix), xp.zeros((*batch, n), dtype=xp.int64, **arrays.placement)
-    factor, d, rows = matrices_on_device(name, matrix, low, adjoint, overwrite, arrays.dtype)
+    factor, d, rows = matrices_on_device("ldl", matrix, low, adjoint, overwrite, arrays.dtype)
     perm = xp.astype(xp.reshape(rows, (*batch, n, 2))[..., 0], xp.int64)
     return factor, xp.reshape(d, (*batch, n, n)), perm if low else xp.flip(perm, axis=-1)
