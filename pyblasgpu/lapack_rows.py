@@ -204,7 +204,6 @@ LAPACK = (
         (Matrix("tau", "least", is_result=True), Matrix("a", "m", "n")),
         work=("m", "n", "least"),
         crossover="qr",
-        direct="",
         launches=".routines.lapack.geqrf",
         cpu=".cpu.scipy.qr:geqrf",
     ),

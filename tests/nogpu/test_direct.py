@@ -131,6 +131,10 @@ CALLS = {
     "dgetrs": (A, PIV, X),
     "dgetri": (A, PIV),
     "dgesv": (A, X),
+    "dgeqrf": (A,),
+    "dsytrf": (A,),
+    "dsysv": (A, X),
+    "zher2": (1.0, X + 0j, X + 1j),
 }
 
 

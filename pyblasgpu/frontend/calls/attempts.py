@@ -9,6 +9,7 @@ from inspect import signature
 from math import inf
 from typing import Any
 
+from ...cpu.scipy.qr import workspace_of_geqrf
 from ...cpu.scipy.values import has_finite_diagonal, has_normal_reciprocals, is_finite
 from ...routine import INTEGERS, Routine
 from ...routine_table import ROUTINES
@@ -19,7 +20,7 @@ __all__ = ["attempt_of", "by_scipy"]
 
 _MODULES = {"level1": "blas", "level2": "blas", "level3": "blas", "lapack": "lapack"}
 #: Routines for which SciPy's functions take a workspace that is enough below this order alone.
-_MOST = dict.fromkeys(("sytrf", "hetrf", "sysv", "hesv"), 64)
+_MOST = dict.fromkeys(("geqrf", "hesv", "hetrf", "sysv", "sytrf"), 64)
 #: Vectors that Level 1 overwrites where no flag is to allow it.
 _IN_PLACE = {"axpy": "y", "copy": "y", "scal": "x", "swap": "xy"}
 #: Numbers of Level 1.
@@ -88,6 +89,13 @@ _ACCEPTS: dict[str, Accepts] = {
     "sysv": _is_general_solution,
     "hesv": _is_general_solution,
 }
+
+
+def _workspace_of_geqrf(a: Any) -> int:
+    return workspace_of_geqrf(a.dtype, *a.shape)
+
+
+_WORKSPACES: dict[str, Callable[..., int]] = {"geqrf": _workspace_of_geqrf}
 
 
 def by_scipy(function: Callable[..., Any], stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
@@ -161,6 +169,7 @@ def _facts(routine: Routine, names: Mapping[str, str], parameters: tuple[str, ..
         solves=is_lapack and "b" in arrays,
         pivots="piv" if "piv" in parameters else "",
         most=_MOST.get(routine.stem, inf),
+        workspace=_WORKSPACES.get(routine.stem),
         accepts=_ACCEPTS.get(routine.stem),
         module=_MODULES[routine.group],
     )

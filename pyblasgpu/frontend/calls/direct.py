@@ -115,6 +115,8 @@ class Facts(NamedTuple):
         The parameter with numbers of rows of the first array; '' for none.
     most : float
         The order from which on matrices are not for SciPy's function.
+    workspace : callable or None
+        ``workspace(*arrays)``: elements of the best workspace, with which the last result but one begins.
     accepts : callable or None
         See `Accepts`. What is overwritten is then a copy of the result, or of the first one.
     module : str
@@ -133,6 +135,7 @@ class Facts(NamedTuple):
     are_alike: bool = False
     pivots: str = ""
     most: float = inf
+    workspace: Callable[..., int] | None = None
     accepts: Accepts | None = None
     module: str = "blas"
 
@@ -242,6 +245,9 @@ class Attempt:
             result = scipys(self.facts.module, name)(*arguments, **options)
         except Exception:  # what SciPy refuses the checks refuse too, in words that name the argument
             return None
+        if self.facts.workspace is not None:
+            result[-2].fill(0)
+            result[-2][0] = self.facts.workspace(*arrays)
         if self._accepts is None:
             return result
         if not self._accepts(result, arrays, plan.unit is not None and values[plan.unit]):
