@@ -141,7 +141,8 @@ def _compiled(params: tuple[tuple[str, Any], ...]) -> Any:
 
 @launch_p.def_impl
 def _run(*arrays: Any, **params: Any) -> Any:
-    return _compiled(tuple(params.items()))(*arrays)
+    with jax.disable_jit(False):  # a call is a program: outside of any there is no handler
+        return _compiled(tuple(params.items()))(*arrays)
 
 
 def _batched(arrays: Any, dims: Any, **params: Any) -> Any:

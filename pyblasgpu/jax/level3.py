@@ -51,7 +51,7 @@ def matmul(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any
     Array([[3.],
            [7.]], dtype=float32)
     """
-    operands = promoted(a, b)
+    operands = promoted(a, b) if jnp.issubdtype(jnp.result_type(a, b), jnp.inexact) else None
     options = precision, preferred_element_type
     if operands is None or options != (None, None) or min(x.ndim for x in operands) < 2:
         return jnp.matmul(a, b, precision=precision, preferred_element_type=preferred_element_type)

@@ -142,7 +142,34 @@ def _batched(arrays: Any, dims: Any, *, call: _Call) -> Any:
     return outputs, out_dims
 
 
+def _transposed(cotangents: Any, *operands: Any, call: _Call) -> Any:
+    """Transpose a call that is linear in some operands: there it is its own tangent."""
+    operator, free = TABLE[call.name], [*map(ad.is_undefined_primal, operands)]
+    row, avals = operator.row, [x.aval for x, is_free in zip(operands, free, strict=True) if is_free]
+    values = [
+        jnp.zeros(x.aval.shape, x.aval.dtype) if is_free else x
+        for x, is_free in zip(operands, free, strict=True)
+    ]
+    if set(row.saved) & set(row.constant):  # factors, which depend on no operand that is free
+        outputs = operator_p.bind(*varying(*values), call=call)
+    else:
+        outputs = [jnp.zeros(x.shape, x.dtype) for x in _shapes(*map(jax.typeof, values), call=call)]
+    arguments = dict(zip(operator.names, call.arguments(values), strict=True))
+    keep = [name not in row.constant for name in row.returns]
+
+    def tangent(*moves: Any) -> list[Any]:
+        left = iter(moves)
+        each = [next(left) if is_free else _zero(x) for x, is_free in zip(values, free, strict=True)]
+        found = _tangents(operator, call.kinds, arguments, outputs, each)
+        return [x for x, kept in zip(found, keep, strict=True) if kept]
+
+    given = [ad.instantiate_zeros(x) for x, kept in zip(cotangents, keep, strict=True) if kept]
+    moved = iter(jax.linear_transpose(tangent, *avals)(given))
+    return [next(moved) if is_free else None for is_free in free]
+
+
 ad.primitive_jvps[operator_p] = _differentiated
+ad.primitive_transposes[operator_p] = _transposed
 batching.primitive_batchers[operator_p] = _batched
 
 
@@ -166,9 +193,7 @@ def _tangents(operator: _Operator, kinds: Any, values: Any, outputs: Any, tangen
     read = {name: values[name] for name in row.saved if name not in others}
     keep = [name not in row.constant for name in row.returns]
     likes = [(x.shape, x.dtype) for x, kept in zip(outputs, keep, strict=True) if kept]
-    input_likes = [
-        (x.shape, x.dtype) if is_varied else None for x, is_varied in zip(of_each, varied, strict=True)
-    ]
+    input_likes = [jax.typeof(x) if is_varied else None for x, is_varied in zip(of_each, varied, strict=True)]
 
     def state(saved: Any) -> SimpleNamespace:
         each = zip(read, saved, strict=True)
@@ -182,7 +207,8 @@ def _tangents(operator: _Operator, kinds: Any, values: Any, outputs: Any, tangen
         found = row.jvp(ARRAYS, state(saved), *full)
         each = found if isinstance(found, tuple) else (found,)
         moved = [x for x, kept in zip(each, keep, strict=True) if kept]
-        return [_filled(x, *like) for x, like in zip(moved, likes, strict=True)]
+        filled = [_filled(x, *like) for x, like in zip(moved, likes, strict=True)]
+        return varying(*filled, *operands)[: len(filled)]
 
     def back(*operands: Any) -> list[Any]:
         s, found = state(operands[: len(read)]), iter(operands[len(read) :])
@@ -192,7 +218,8 @@ def _tangents(operator: _Operator, kinds: Any, values: Any, outputs: Any, tangen
         grads = [None if x is None else x.conj() for x in moved]
         result = row.backward(ARRAYS, s, *grads)
         each = zip(result if isinstance(result, tuple) else (result,), kinds, input_likes, strict=True)
-        return [_summed(x, kind, *like).conj() for x, kind, like in each if like]
+        summed = [_summed(x, kind, like).conj() for x, kind, like in each if like]
+        return varying(*summed, *[x for x in operands if x is not None])[: len(summed)]
 
     bare = [x.array if isinstance(x, Turned) else x for x in read.values()]
     moved = iter(
@@ -211,14 +238,21 @@ def _filled(x: Any, shape: Any, dtype: Any) -> Any:
     return jnp.zeros(shape, dtype) if x is None else jnp.broadcast_to(plain(x), shape).astype(dtype)
 
 
-def _summed(x: Any, is_turned: bool | None, shape: Any, dtype: Any) -> Any:
+def _summed(x: Any, is_turned: bool | None, like: Any) -> Any:
     """Return the gradient of an argument, summed over what broadcast; zero where there is none."""
+    shape, dtype = like.shape, like.dtype
     if x is None or x is False:
-        return jnp.zeros(shape, dtype)
+        return _placed(jnp.zeros(shape, dtype), like)
     x = plain(ARRAYS.adjoint(x) if is_turned else x)
     extra = x.ndim - len(shape)
     axes = [
         *range(extra),
         *[extra + i for i, n in enumerate(shape) if n == 1 and x.shape[extra + i] != 1],
     ]
-    return x.sum(axes).reshape(shape).astype(dtype)
+    return _placed(x.sum(axes).reshape(shape).astype(dtype), like)
+
+
+def _placed(x: Any, like: Any) -> Any:
+    """Return an array that is spread over devices as one of the type `like`, where types say it."""
+    wanted = like.sharding
+    return x if jax.typeof(x).sharding.spec == wanted.spec else jax.sharding.reshard(x, wanted)

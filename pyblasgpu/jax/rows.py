@@ -208,7 +208,7 @@ def adjoint_inverse(f, a, lu, pivots):
 
 def _diagonal_and_sign(f: Any, lu: Any, pivots: Any) -> tuple[Any, Any]:
     """Return the diagonal of U, and 1 or -1 as the interchanges are even or odd."""
-    odd = (pivots != jnp.arange(pivots.shape[-1])).sum(-1) % 2
+    odd = (pivots != jnp.arange(pivots.shape[-1], dtype=pivots.dtype)).sum(-1) % 2
     return f.diagonal(lu), (1 - 2 * odd).astype(lu.dtype)
 
 

@@ -24,7 +24,7 @@ from ..operators.row import CORE, Row
 from .launched import Places, launched
 from .tensors import TENSORS
 
-__all__ = ["TABLE", "Operator", "computed", "is_plain", "register"]
+__all__ = ["TABLE", "Operator", "computed", "is_plain", "is_recorded", "register"]
 
 LIBRARY = torch.library.Library("pyblasgpu", "DEF")
 #: Keys below which nothing is but the computation.
@@ -108,6 +108,15 @@ def is_plain(keyset: Any) -> bool:
     return found
 
 
+def is_recorded(*args: Any) -> bool:
+    """Whether gradients or tangents of a call are wanted, of one level of `torch.func` if there are any."""
+    if (_C.is_grad_enabled() and _C._any_requires_grad(*args)) or forward_ad._current_level >= 0:
+        return True
+    # a graph of Dynamo's enters levels of tangents without the module that counts them
+    recorded: bool = _TRANSFORMS()
+    return recorded
+
+
 def _direct(op: Any, row: type[Operator], function: Any) -> Callable[..., Any]:
     """Return the function of an operator: itself, but for plain tensors of a device that nothing watches."""
     apply, is_traced = function.apply, torch.compiler.is_dynamo_compiling
@@ -150,8 +159,7 @@ def _differentiable(op: Any, row: type[Operator], function: Any) -> Callable[...
     after = _C._after_autograd_keyset
 
     def kernel(keyset: Any, *args: Any) -> Any:
-        is_recorded = _C.is_grad_enabled() and _C._any_requires_grad(*args)
-        if is_recorded or forward_ad._current_level >= 0:
+        if is_recorded(*args):
             with enable_single_level_autograd_function():  # one level of torch.func at a time gets here
                 return function.apply(keyset, *args)
         with _C._AutoDispatchBelowAutograd():
@@ -230,7 +238,7 @@ def _recorded(op: Any, row: type[Operator]) -> Any:
                 stack.enter_context(forward_ad._set_fwd_grad_enabled(True))
                 for name in row.saved:
                     if isinstance(value := getattr(s, name), Tensor):
-                        setattr(s, name, forward_ad.unpack_dual(value).primal)
+                        setattr(s, name, torch._VF._unpack_dual(value, level=0)[0])
             found = row.jvp(TENSORS, s, *[tangents[i] for i in tensors])
         each = found if isinstance(found, tuple) else (found,)
         # of an operand that broadcasts the tangent does, too

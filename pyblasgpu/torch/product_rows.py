@@ -47,6 +47,10 @@ def _check_matrices(name: str, **operands: Tensor) -> None:
             raise ValueError(
                 f"{name}: {argument} has shape {tuple(x.shape)}; a matrix, or a stack, is needed"
             )
+        if x.dtype not in LETTERS:
+            raise TypeError(
+                f"{name}: {argument} is {x.dtype}; float32, float64, complex64 and complex128 are served"
+            )
 
 
 def _with_added(name: str, shape: Any, like: Tensor, c: Any) -> Any:

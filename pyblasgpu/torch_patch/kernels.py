@@ -10,10 +10,9 @@ from typing import Any
 
 import torch
 from torch import _C, Tensor
-from torch.autograd import forward_ad
 
 from ..dispatch.overrides import set_math_mode
-from ..torch.operators import computed, is_plain
+from ..torch.operators import computed, is_plain, is_recorded
 from ..torch.tensors import TENSORS
 from .call import Call
 from .targets import FUNCTIONS, GRADIENTS, PRODUCTS, Target
@@ -142,7 +141,7 @@ class _Gradient(_Replacing):
         (patch,) = self._deciding
         if patch is None:
             return self._original(keyset, *args, **kwargs)
-        if forward_ad._current_level < 0 and not (_C.is_grad_enabled() and _C._any_requires_grad(*args)):
+        if not is_recorded(*args):
             if self._computing is not None and is_plain(keyset):
                 with _C._AutoDispatchBelowAutograd():
                     return self._computing(keyset, *args, **kwargs)

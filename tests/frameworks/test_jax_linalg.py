@@ -153,6 +153,7 @@ def test_other_dtypes_are_jax_s():
     close(ours.cholesky(whole), jnp.linalg.cholesky(whole))
     close(ours.solve(whole, whole), jnp.linalg.solve(whole, whole))
     close(tuple(ours.qr(whole)), tuple(jnp.linalg.qr(whole)))
+    close(ours.matmul(whole, whole), whole @ whole)
     half = whole.astype(jnp.bfloat16)
     assert ours.matmul(half, half).dtype == jnp.bfloat16
     assert ours.matmul(whole.astype("float32"), whole.astype("float64")).dtype == jnp.float64
@@ -268,6 +269,17 @@ def test_complete_factors(shape, dtype):
     if shape[-2] > shape[-1]:
         with pytest.raises(RuntimeError, match="not differentiable"):
             jax.jvp(lambda a: ours.qr(a, "complete").R, (a,), (a,))
+
+
+MODES = {"without jit": jax.disable_jit, "strict": lambda: jax.numpy_dtype_promotion("strict")}
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_modes_of_jax(mode):
+    a = operands("float64", ())[0]
+    with MODES[mode]():
+        found = jax.grad(lambda a: ours.slogdet(a)[1] + ours.det(a) + ours.solve(a, a).sum())(a)
+    close(found, jax.grad(lambda a: jnp.linalg.slogdet(a)[1] + jnp.linalg.det(a))(a))
 
 
 def test_nothing_warns():

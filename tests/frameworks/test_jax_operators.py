@@ -102,6 +102,28 @@ def test_jacobians_of_both_modes_agree(name):
     close(*[jax.jit(mode(function, places))(*arrays) for mode in (jax.jacfwd, jax.jacrev)])
 
 
+#: Operators by the arrays in which they are linear.
+LINEAR = {"gemm": (1, 2), "symm": (1,), "trmm": (1,), "trsm": (1,), "cholesky_solve": (0,), "solve_ex": (1,)}
+
+
+@pytest.mark.parametrize("name", LINEAR)
+def test_linear_calls_are_transposed(name):
+    """And their transposes again."""
+    function, arrays = next(case for case in reversed(CASES.values()) if case.name == name).function()
+    free = [i for i in LINEAR[name] if i < len(arrays)]
+
+    def call(*given):
+        each = iter(given)
+        return function(*[next(each) if i in free else x for i, x in enumerate(arrays)])
+
+    given = [arrays[i] for i in free]
+    value = call(*given)
+    weights = like(value, 4)
+    back = jax.linear_transpose(call, *given)
+    close(paired(back(weights), given), paired(weights, value))
+    close(jax.linear_transpose(back, weights)(tuple(given))[0], value)
+
+
 @pytest.mark.parametrize("upper", [False, True])
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 def test_the_blocked_reverse_mode_is_that_of_whole_products(monkeypatch, dtype, upper):

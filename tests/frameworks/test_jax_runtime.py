@@ -91,6 +91,13 @@ for found, expected in zip(jax.grad(value, (0, 1))(k, b), jax.grad(plain, (0, 1)
     np.testing.assert_allclose(found, expected, 1e-9)
 sharded = jax.device_put(k, NamedSharding(mesh, P("i")))
 np.testing.assert_allclose(jax.jit(ours.cholesky)(sharded), jnp.linalg.cholesky(k))
+
+explicit = jax.make_mesh((2,), ("i",), axis_types=(jax.sharding.AxisType.Explicit,))
+with jax.set_mesh(explicit):
+    sharded = jax.device_put(k, NamedSharding(explicit, P("i")))
+    found = jax.jit(jax.grad(lambda k: ours.solve(k, k).sum() + ours.slogdet(k)[1].sum()))(sharded)
+np.testing.assert_allclose(found, jnp.linalg.inv(k).mT, 1e-9, 1e-12)
+assert found.sharding.spec[0] == "i"
 """
     ended = run(code + OF_SHARDS + after, XLA_FLAGS="--xla_force_host_platform_device_count=2")
     assert ended.returncode == 0, ended.stderr

@@ -277,3 +277,11 @@ def test_inv_quad_logdet_refuses():
     for bad in (a[:2], a.half(), a[0]):
         with pytest.raises(RuntimeError, match="inv_quad_logdet"):
             ours.inv_quad_logdet(bad, a[0])
+
+
+@pytest.mark.parametrize("name", ["gemm", "gemmtr", "symm", "hemm", "trmm", "trsm"])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int64], ids=str)
+def test_level3_names_the_dtype_that_it_does_not_serve(name, dtype):
+    a = torch.eye(3, dtype=dtype)
+    with pytest.raises(TypeError, match=f"{name}: a is {dtype}; float32, "):
+        getattr(ours, name)(a, a)

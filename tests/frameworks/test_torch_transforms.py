@@ -72,6 +72,15 @@ def test_orders_that_change_compile_once(program):
     assert counter.frame_count == 1
 
 
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_one_graph_has_tangents(backend):
+    """Dynamo's graph enters a level of tangents, and leaves it."""
+    x = spd(torch.float64, 3, 3)
+    function = torch.func.hessian(lambda x: ours.logdet(ours.gemm(x, x)))
+    compiled = torch.compile(function, fullgraph=True, backend=backend)
+    torch.testing.assert_close(compiled(x), torch.func.hessian(lambda x: torch.logdet(x @ x))(x))
+
+
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_exports(program):
     class Module(torch.nn.Module):
