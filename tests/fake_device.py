@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+from collections import deque
 from contextlib import nullcontext
 from math import prod
 from types import ModuleType, SimpleNamespace
@@ -31,7 +32,7 @@ class HostMemory:
 
     def allocate(self, nbytes, device, stream):
         assert nbytes > 0
-        buffer = np.full(nbytes, 0xFF, np.uint8)
+        buffer = aligned((nbytes,), np.uint8, 0xFF)
         self.held[buffer.ctypes.data] = buffer
         return buffer.ctypes.data
 
@@ -97,7 +98,7 @@ class Array:
         return self.host.copy()
 
     def copy(self):
-        return Array(self.host.copy(), self.device_id)
+        return Array(_placed(self.host.copy()), self.device_id)
 
     def view(self, dtype):
         return Array(self.host.view(dtype), self.device_id)
@@ -115,10 +116,10 @@ class Array:
         return 2, self.device_id
 
     def conj(self):
-        return Array(self.host.conj(), self.device_id)
+        return Array(_placed(self.host.conj(), self.host), self.device_id)
 
     def astype(self, dtype):
-        return Array(self.host.astype(dtype), self.device_id)
+        return Array(_placed(self.host.astype(dtype)), self.device_id)
 
     def swapaxes(self, one, other):
         return Array(self.host.swapaxes(one, other), self.device_id)
@@ -144,9 +145,7 @@ class Array:
 def _of_host(name):
     """NumPy's operator on the host's memory."""
     function = getattr(np.ndarray, name)
-    return lambda self, *others: Array(
-        function(self.host, *(getattr(each, "host", each) for each in others)), self.device_id
-    )
+    return lambda self, *others: Array(_placed(function(self.host, *_hosts(others))), self.device_id)
 
 
 _OPERATORS = (
@@ -175,11 +174,10 @@ class Namespace:
         def on_host(*arguments, **options):
             if name == "asarray" and hasattr(arguments[0], "__cuda_array_interface__"):
                 return _viewed(arguments[0])  # without a copy
+            arguments, options = _hosts(arguments), {key: _hosts(value) for key, value in options.items()}
             with np.errstate(all="ignore"):  # a device warns of nothing
-                result = attribute(
-                    *_hosts(arguments), **{key: _hosts(value) for key, value in options.items()}
-                )
-            return _put(result)
+                result = attribute(*arguments, **options)
+            return _put(result, [*_arrays(arguments), *_arrays(options.values())])
 
         return on_host
 
@@ -190,10 +188,19 @@ def _hosts(value):
     return getattr(value, "host", value)
 
 
-def _put(result):
+def _arrays(values):
+    """The NumPy arrays among values, and in lists and tuples of them."""
+    for each in values:
+        if isinstance(each, np.ndarray):
+            yield each
+        elif isinstance(each, (list, tuple)):
+            yield from _arrays(each)
+
+
+def _put(result, operands):
     if isinstance(result, tuple):
-        return tuple(_put(each) for each in result)
-    return Array(result) if isinstance(result, (np.ndarray, np.generic)) else result
+        return tuple(_put(each, operands) for each in result)
+    return Array(_placed(result, *operands)) if isinstance(result, (np.ndarray, np.generic)) else result
 
 
 Array.__array_namespace__ = lambda self, api_version=None: Namespace()
@@ -234,19 +241,43 @@ def _array_at(shape, dtype, memory, strides):
     return Array(np.ndarray(shape, dtype, buffer, -low, strides), memory.device)
 
 
-def aligned(shape, dtype) -> np.ndarray:
-    """NaN at an address that is a multiple of 512, as a device's allocations are."""
-    size = prod(shape) * np.dtype(dtype).itemsize
-    raw = np.empty(size + 512, np.uint8)
+#: The memory that was given last; while it is here, nothing else has its addresses.
+_given: deque[np.ndarray] = deque(maxlen=512)
+_LARGE = 1 << 16  # bytes of memory that is not kept there
+
+
+def aligned(shape, dtype, value=None, order="C") -> np.ndarray:
+    """A new array, by default of NaN or -1, at a multiple of 512, as a device's allocations are.
+
+    Small memory has an address that none had lately: what a call enters depends on the alignment of its
+    arrays, and on whether they are where those of the call before were.
+    """
+    dtype = np.dtype(dtype)
+    nbytes = prod(shape) * dtype.itemsize
+    raw = np.full(nbytes + 512, 0xFF, np.uint8)
+    if nbytes < _LARGE:
+        _given.append(raw)
     start = -raw.ctypes.data % 512
-    array = raw[start : start + size].view(dtype).reshape(shape)
-    array[...] = np.nan if array.dtype.kind in "fc" else -1
+    array = raw[start : start + nbytes].view(dtype).reshape(shape, order=order)
+    if value is not None:
+        array[...] = value
     return array
+
+
+def _placed(result, *operands) -> np.ndarray:
+    """A result where a device would have it, unless it is a view of an operand."""
+    result = np.asarray(result)
+    if any(np.may_share_memory(result, each) for each in operands):
+        return result
+    axes = sorted(range(result.ndim), key=lambda axis: -abs(result.strides[axis]))  # neighbours remain so
+    placed = aligned([result.shape[axis] for axis in axes], result.dtype).transpose(np.argsort(axes))
+    placed[...] = result
+    return placed
 
 
 def _empty(shape, dtype, order="C"):
     extents = shape if isinstance(shape, tuple) else (shape,)
-    return Array(aligned(extents, dtype) if order == "C" else aligned(extents[::-1], dtype).T)
+    return Array(aligned(extents, dtype, order=order))
 
 
 class _NewArray:

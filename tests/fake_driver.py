@@ -25,7 +25,6 @@ from pyblasgpu.gpu.driver import DriverState
 from pyblasgpu.kernels import compile_ahead
 
 DEVICES = 2
-ALIGNMENT = 256
 COMPILED = SimpleNamespace(cubin=b"", entry="k", archive=None)
 WITHOUT_VALUE = ("cuInit", "cuLaunchKernelEx", "cuMemsetD8Async")
 ATTRIBUTES = {
@@ -41,16 +40,6 @@ ATTRIBUTES = {
     "WARP_SIZE": "warp_size",
     "L2_CACHE_SIZE": "l2_bytes",
 }
-
-
-def aligned(shape, dtype, value=0, order="C") -> np.ndarray:
-    """A new array that begins where a device's memory would, lest the choice of kernels go by chance."""
-    dtype, count = np.dtype(dtype), int(np.prod(shape))
-    buffer = np.empty(count * dtype.itemsize + ALIGNMENT, np.uint8)
-    start = -buffer.ctypes.data % ALIGNMENT
-    array = buffer[start : start + count * dtype.itemsize].view(dtype).reshape(shape, order=order)
-    array[...] = value
-    return array
 
 
 class Driver:
@@ -225,7 +214,7 @@ class Driver:
         return self._allocated(nbytes, self.current)
 
     def _allocated(self, nbytes, ordinal, pooled=False):
-        buffer = aligned((nbytes,), np.uint8)
+        buffer = fake_device.aligned((nbytes,), np.uint8, 0)
         self.held[buffer.ctypes.data] = buffer, ordinal, pooled
         return buffer.ctypes.data
 
@@ -390,6 +379,8 @@ def install(monkeypatch, card: str = "h100") -> Driver:
     monkeypatch.setattr(cupy.cuda, "Device", type("Device", (_Device,), {"driver": driver}))
     monkeypatch.setattr(cupy.cuda, "get_current_stream", lambda ordinal: SimpleNamespace(ptr=0))
     monkeypatch.setattr(
-        cupy, "empty", lambda shape, dtype: fake_device.Array(aligned(shape, dtype, np.nan), driver.current)
+        cupy,
+        "empty",
+        lambda shape, dtype: fake_device.Array(fake_device.aligned(shape, dtype), driver.current),
     )
     return driver

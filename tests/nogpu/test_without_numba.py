@@ -36,7 +36,7 @@ if from_archive:
 
 import numpy as np
 import pytest
-import fake_driver, fake_toolchain
+import fake_device, fake_driver, fake_toolchain
 from fake_device import Array
 import pyblasgpu
 from pyblasgpu.gpu import backend, launch
@@ -51,7 +51,7 @@ def recording(source, cc):
     return found
 
 def first_call(routine):
-    a = Array(fake_driver.aligned((700, 700), "d", order="F"))
+    a = Array(fake_device.aligned((700, 700), "d", 0, "F"))
     getattr(pyblasgpu, routine)(a, a)
     files = [Path(module.__file__) for name, module in sys.modules.items() if name.startswith("pyblasgpu")]
     print(len(files), sum(len(file.read_text().splitlines()) for file in files))
@@ -60,7 +60,7 @@ def first_call(routine):
 def calls():
     for letter in "fdFD":
         shapes = (700, 700), (700, 96), (700, 96), (700, 1), (20, 20)
-        a, b, b2, thin, small = (Array(fake_driver.aligned(shape, letter, order="F")) for shape in shapes)
+        a, b, b2, thin, small = (Array(fake_device.aligned(shape, letter, 0, "F")) for shape in shapes)
         pyblasgpu.gemm(a, a), pyblasgpu.trsm(a, a)
         pyblasgpu.gemm(a, b), pyblasgpu.gemm(a, thin), pyblasgpu.gemm(Array(a.host.T), b)
         pyblasgpu.trsm(a, b), pyblasgpu.trsm(a, thin), pyblasgpu.trsm(small, small)
