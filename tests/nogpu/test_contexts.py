@@ -179,6 +179,7 @@ def test_memory_and_workspace(restored):
 @BEFORE
 def test_the_tuners_worker(restored, monkeypatch):
     monkeypatch.setattr(measure, "LONG_ENOUGH", 1e-6)
+    monkeypatch.setattr(measure, "MOST_FLUSHES", 1)
     monkeypatch.setattr(worker_bench, "verify", lambda *_: None)
     monkeypatch.setattr(worker_bench, "load_cublas", lambda: SimpleNamespace(set_stream=lambda stream: None))
     routines = pyblasgpu.frontend.calls.call.routine
