@@ -8,8 +8,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-$(CUDA)
 WORKERS ?= 2
-# a file's tests share compiled kernels and caches of a process: one worker runs them all
-DIST := --dist loadfile
+# a file's tests share compiled kernels and caches of a process: one worker runs them all; files in the order of
+# tests/conftest.py, the long ones first
+DIST := --dist loadfile --no-loadscope-reorder
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 
