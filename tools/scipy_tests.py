@@ -48,6 +48,8 @@ REASONS = {
     TEXTS: "Regex pattern did not match",
 }
 OTHERS = "others"
+#: Tests that do not run: this one takes gigabytes for an error that a row of ours checks without them.
+LEFT_OUT = "test_svd_gesdd_nofegfault"
 
 
 class Strict(ScipyPatch):
@@ -140,12 +142,11 @@ def main() -> int:
         "--pyargs",
     ]
     modules = [f"scipy.linalg.tests.{file}" for file in options.files]
+    chosen = f"({options.chosen}) and not {LEFT_OUT}" if options.chosen else f"not {LEFT_OUT}"
     try:
         # the settings are SciPy's, not those of the folder where this runs
         with TemporaryDirectory() as folder, chdir(folder):
-            pytest.main(
-                [*arguments, "--disable-warnings", "-k", options.chosen, *modules], plugins=[outcomes]
-            )
+            pytest.main([*arguments, "--disable-warnings", "-k", chosen, *modules], plugins=[outcomes])
     finally:
         patch.undo()
     for file in options.files:

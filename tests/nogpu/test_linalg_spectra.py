@@ -423,6 +423,7 @@ REFUSED = [
     (lambda: linalg.eigh(B, UPLO="X"), "eigh: UPLO='X' is none of L, U"),
     (lambda: linalg.svd(A[0]), r"svd: a has shape \(3,\)"),
     (lambda: linalg.svd(A, lapack_driver="gesvx"), "svd: lapack_driver='gesvx' is none of gesdd, gesvd"),
+    (lambda: linalg.svd(np.ones((1, 50_000))), "50000 x 50000 would incur integer overflow in LAPACK"),
     (lambda: linalg.polar(A, "up"), "polar: side='up' is none of right, left"),
     (lambda: linalg.pinv(A, rtol=-1), "pinv: rtol=-1 is negative"),
     (lambda: linalg.pinvh(A), r"pinvh: a has shape \(5, 3\); square"),
