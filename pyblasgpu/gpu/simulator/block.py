@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextvars
 import itertools
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -29,17 +30,19 @@ __all__ = ["Block", "Launch", "Thread", "check_shared", "current_thread"]
 
 
 class Thread(greenlet.greenlet):
-    """One thread of a block, and the asynchronous copies it has under way."""
+    """One thread of a block, and the asynchronous copies it has under way.
 
-    barrier: tuple[str, int] | None = None  # file and line where it waits
-    vote = False  # what it passes to that barrier
-    meeting: _Meeting | None = None  # where it waits for the other lanes of its warp
-    stalled = False  # until another block is further
-    static_arrays = 0
+    A greenlet that has run begins anew in another block: to start one takes longer than most threads run.
+    """
 
-    def __init__(self, block: Block, index: int):
-        super().__init__()
+    def begin(self, block: Block, index: int) -> None:
+        """Become a thread of `block`."""
         self.block, self.index, self.thread_idx = block, index, _thread_idx(index)
+        self.barrier: tuple[str, int] | None = None  # file and line where it waits
+        self.vote = False  # what it passes to that barrier
+        self.meeting: _Meeting | None = None  # where it waits for the other lanes of its warp
+        self.stalled = False  # until another block is further
+        self.static_arrays = 0
         self.gr_context = contextvars.copy_context()  # NumPy keeps its error state there
         self.last_flags: dict[int, float] = {}  # by index, what flags were when it last read them
         self.copies: list = []  # not yet committed
@@ -47,7 +50,9 @@ class Thread(greenlet.greenlet):
         self.clock: Clock = {}
 
     def run(self):
-        self.block.launch.function(*self.block.launch.arguments)
+        while True:
+            self.block.launch.function(*self.block.launch.arguments)
+            self.parent.switch()
 
     def resume(self) -> None:
         """Run to the next barrier, or meeting of the warp, or to the end."""
@@ -83,6 +88,68 @@ class Thread(greenlet.greenlet):
         return lines[at]
 
 
+class Hub(greenlet.greenlet):
+    """Runs launches of one thread of the system, all at one depth of the stack, and keeps their threads.
+
+    A greenlet is begun at the depth of its parent: where this one is deeper later, each switch copies the
+    part of the stack between.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._ended: list[Thread] = []  # whose kernels have returned
+        self._job: Callable[[], object] | None = None
+        self._error: BaseException | None = None
+
+    def call(self, job: Callable[[], object]) -> None:
+        """Run `job`, which launches blocks."""
+        self.parent, self.gr_context = greenlet.getcurrent(), contextvars.copy_context()
+        self._job = job
+        self.switch()
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+
+    def run(self) -> None:
+        while True:
+            try:
+                assert self._job
+                self._job()
+            except BaseException as error:
+                self._error = error
+            self._job = None
+            self.parent.switch()
+
+    def begin(self, block: Block, count: int) -> list[Thread]:
+        """Return the threads of a block."""
+        kept = max(0, len(self._ended) - count)
+        threads = self._ended[kept:]
+        del self._ended[kept:]
+        threads += [Thread(parent=self) for _ in range(count - len(threads))]
+        for index, thread in enumerate(threads):
+            thread.begin(block, index)
+        return threads
+
+    def end(self, threads: list[Thread]) -> None:
+        """Keep the threads of a block that is over."""
+        for thread in threads:
+            del thread.block  # and the memory that it has
+        self._ended += threads[: MOST_KEPT - len(self._ended)]
+
+
+MOST_KEPT = 4096  # threads
+
+
+class _Hubs(threading.local):
+    """The hub of each thread of the system: greenlets stay in one."""
+
+    def __init__(self) -> None:
+        self.hub = Hub()
+
+
+_HUBS = _Hubs()
+
+
 @cache
 def _thread_idx(index: int) -> Dim3:
     return Dim3(index, 0, 0)
@@ -114,6 +181,7 @@ class Launch:
     messages: dict[tuple[int, int], Message]  # by the flag that was set for it
     lines: dict[tuple[int, int], tuple[str, int]]  # by code and instruction: a kernel keeps its code
     events: int = 0  # what happened to flags
+    hub: Hub = field(default_factory=lambda: _HUBS.hub)
     cluster: int = 1  # blocks of a cluster
     clusters: dict[tuple[int, int, int], Cluster] = field(default_factory=dict)
 
@@ -126,7 +194,7 @@ class Block:
         self.shared: dict[tuple[int, int, np.dtype], tuple[np.ndarray, AccessLog]] = {}
         self.static_bytes = 0
         self.dynamic = poisoned(launch.shared_bytes)
-        self.threads = [Thread(self, t) for t in range(launch.threads)]
+        self.threads = launch.hub.begin(self, launch.threads)
         self.votes: list[bool] = []
         self.known: Known = [{} for _ in launch.logs]
         self.over: Known = [{} for _ in launch.logs]
@@ -159,9 +227,12 @@ class Block:
             self.proxy.pass_barrier()
             running = waiting
         self.proxy.close()
+        self.launch.hub.end(self.threads)
 
     def _hold_meetings(self) -> None:
         """Let the threads that wait for their warp go on, until none does, or another of it for a block."""
+        if not any(thread.meeting for thread in self.threads):
+            return
         first = range(0, len(self.threads), WARP)
         warps = [self.threads[start : start + WARP] for start in first]
         while any(self._met(lanes) for lanes in warps):

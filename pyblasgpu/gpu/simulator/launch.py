@@ -146,7 +146,8 @@ def launch(
     random.shuffle(indices)
     # the collector would walk through the logs of accesses again and again
     with np.errstate(all="ignore"), uncollected():
-        _run_all(facts, (Block(facts, number, Dim3(*index)).run() for number, index in indices))
+        blocks = (Block(facts, number, Dim3(*index)).run() for number, index in indices)
+        facts.hub.call(lambda: _run_all(facts, blocks))
     for _, by_block in logs:
         by_block.close()
 

@@ -121,6 +121,13 @@ class AccessLog:
             self._close_settled(reads, writes)
         if not writes:
             return
+        elements, actors = _elements(writes)
+        writer = np.full(self.size, -1)
+        writer[elements] = actors
+        read_elements, readers = _elements(reads)
+        written_by = writer[read_elements]
+        if (writer[elements] == actors).all() and ((written_by == readers) | (written_by < 0)).all():
+            return
         first_writer, last_writer = _extreme_actors(writes, self.size)
         first, last = _extreme_actors(reads + writes, self.size)
         racing = np.flatnonzero((last_writer >= 0) & (first != last))
@@ -146,12 +153,19 @@ def _parted(accesses: list, actors: range) -> tuple[list, list]:
     return [a for a in accesses if a[0] in actors], [a for a in accesses if a[0] not in actors]
 
 
-def _extreme_actors(accesses, size: int):
-    """Lowest and highest actor to access each element; those of an element untouched are inverted."""
+def _elements(accesses: list) -> tuple[np.ndarray, np.ndarray]:
+    """The elements of accesses, one by one, and the actors that access them."""
     numbers = np.fromiter(chain.from_iterable(accesses), np.int64, 3 * len(accesses))
     actors, starts, counts = numbers.reshape(-1, 3).T
+    if (counts == 1).all():
+        return starts, actors
     within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    elements, owners = np.repeat(starts, counts) + within, np.repeat(actors, counts)
+    return np.repeat(starts, counts) + within, np.repeat(actors, counts)
+
+
+def _extreme_actors(accesses, size: int):
+    """Lowest and highest actor to access each element; those of an element untouched are inverted."""
+    elements, owners = _elements(accesses)
     lowest, highest = np.full(size, np.iinfo(np.int64).max), np.full(size, -1)
     np.minimum.at(lowest, elements, owners)
     np.maximum.at(highest, elements, owners)
