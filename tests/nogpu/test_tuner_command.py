@@ -62,6 +62,7 @@ def machine(stage, monkeypatch):
     return stage
 
 
+@pytest.mark.slow
 def test_the_command_shows_the_winners_and_writes_a_report(machine, capsys, tmp_path):
     assert tune_command.main(options(), machine.routine) == 0
     output = capsys.readouterr()
