@@ -38,6 +38,7 @@ MORE = {
     "lapack.gesv(g, c)": 60,
     "lapack.gels(g, c)[1]": 60,
     "lapack.gesv(q, c)": 150,
+    "lapack.sytrf(q)": 30,
     "lapack.sytrs(*lapack.sytrf(p)[:2], c)": 36,
     "lapack.sytri(*lapack.sytrf(p)[:2])": 36,
     "linalg.ldl(q)": 63,
@@ -51,7 +52,7 @@ MORE = {
     "lapack.syevd(q)[0]": 32,
     "lapack.gesdd(m)[1]": 40,
     "linalg.eigvalsh(p)": 30,
-    "linalg.eigvalsh(q, p)": 95,  # 90 where the stand-ins of its steps are aligned
+    "linalg.eigvalsh(q, p)": 85,
     "linalg.svdvals(k)": 30,
     "linalg.pinv(c)": 160,
     "linalg.pinvh(q)": 160,
