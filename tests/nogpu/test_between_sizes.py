@@ -75,6 +75,7 @@ def test_a_winner_is_chosen_where_it_won(recorded, monkeypatch):
     assert mean(lost) < 0.002 and max(lost) < 0.05
 
 
+@pytest.mark.slow
 def test_an_untuned_class_has_others_to_stand_in(recorded, monkeypatch):
     """Neighbours of a square are a factor of 1.5 away here, twice as far as in use; those of skinny products
     and of batches up to 64 in one extent.

@@ -66,9 +66,10 @@ def test_an_error_of_a_worker_arrives(client):
         ours.cholesky(-da.eye(8, chunks=4)).compute()
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_survived(client):
     a = definite(120)
-    x = da.from_array(a, chunks=10).map_blocks(slow)
+    x = da.from_array(a, chunks=15).map_blocks(slow)
     kept = client.persist(ours.cholesky(x, lower=True))
     distributed.wait(distributed.futures_of(kept), return_when="FIRST_COMPLETED")
     os.kill(next(iter(client.run(os.getpid).values())), signal.SIGKILL)

@@ -411,6 +411,7 @@ def test_calls():
     assert gemm_error(1.5, a, b, -0.5, before, out) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("fresh")
 def test_a_call_on_data_of_a_wide_range():
     """All of it is left to FMAs, and B is not even packed."""

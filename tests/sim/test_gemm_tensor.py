@@ -203,6 +203,7 @@ def test_a_mode_for_all_products_of_a_block():
         pyblasgpu.set_math_mode("fast").__enter__()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("lower", "n"), [(False, 70), (True, 130)])
 def test_a_triangle_of_c(lower, n):
     a, out = normal(n, K), normal(n, n, seed=3)

@@ -96,6 +96,7 @@ def test_what_triples_serve_is_left():
     check_further()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("make", "m", "k"), [(wide, M, K), (complexes, 35, 100)])
 def test_products(make, m, k, decide_by, monkeypatch):
     """End to end, one row that pairs do not hold, and one that triples do not hold."""
