@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from ..database import is_batch, tuned_at
 from ..gpu.device import Device
+from ..gpu.garbage import uncollected
 from ..model.columns import Columns
 from ..model.occupancy import blocks_per_sm
 from ..types import DTYPES, Dtype
@@ -299,6 +300,7 @@ def contiguous_alignment(layout: str, extents: Extents, dtype: Dtype) -> Aligned
 
 
 @tuned_files.memo(1 << 10)
+@uncollected()  # a quarter of the time otherwise: what it makes is kept
 def measured_model(
     stems: tuple[str, ...], dtype: str, layout: str, batched: bool, device: Device, between: bool = True
 ) -> ThroughputModel | None:

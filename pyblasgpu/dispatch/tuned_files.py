@@ -20,6 +20,7 @@ from ..database import FIXED, TUNED, Document, Entry, Family, sizes_of
 from ..database.policy import REFERENCE, Policy, computed, merged, reference
 from ..errors import ConfigError, DatabaseWarning, require
 from ..gpu.device import Device, known
+from ..gpu.garbage import uncollected
 from ..gpu.user_folders import NoFolder, data_folder, tell_once
 from ..model.occupancy import check_device
 from ..package_files import package_file
@@ -179,6 +180,7 @@ def levels(device: Device) -> tuple[Level, ...]:
 
 
 @memo(1 << 7)
+@uncollected()
 def documents(device: Device) -> tuple[tuple[str, Document], ...]:
     read = ((level.origin, _read(level)) for level in levels(device))
     return tuple((origin, document) for origin, document in read if document is not None)
