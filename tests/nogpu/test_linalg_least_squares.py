@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from itertools import product
 
+import fake_device
 import numpy as np
 import pytest
 import scipy.linalg
 from covering import by_turns
-from qr_cases import (
-    SHAPES,
-    matrix_of,
-    same,
-)
+from qr_cases import SHAPES, check_factors, matrix_of, same
 
 from pyblasgpu import linalg
 from pyblasgpu.types import DTYPES
@@ -116,3 +113,46 @@ def test_updates_are_scipys(letter, mode, batch):
     ]
     for name, arguments in [*calls, ("qr_delete", (q, r, 1, 2))]:
         same(getattr(linalg, name)(*arguments), getattr(scipy.linalg, name)(*arguments))
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("mode, batch", [("full", ()), ("economic", ()), ("full", (2,))])
+def test_updates_on_a_device(fake, letter, mode, batch):
+    """Factors of the changed matrix, which SciPy's function gives with other signs."""
+    a = matrix_of("random", letter, *batch, 7, 4)
+    q, r = (fake_device.Array(np.array(each)) for each in scipy.linalg.qr(a, mode=mode))
+    u, v = (matrix_of("random", letter, *batch, n, 2, seed=n) for n in (7, 4))
+    rows, adjoint = v.swapaxes(-1, -2), v.conj().swapaxes(-1, -2)
+    changed = {
+        "qr_update": ((u, v), a + u @ adjoint),
+        "qr_insert": ((rows, -2), np.concatenate([a[..., :5, :], rows, a[..., 5:, :]], axis=-2)),
+        "qr_delete": ((2, 3), np.delete(a, [2, 3, 4], axis=-2)),
+    }
+    by_columns = {
+        "qr_insert": ((u[..., :1] if batch else u[:, 0], 4, "col"), np.concatenate([a, u[..., :1]], axis=-1)),
+        "qr_delete": ((-1, 1, "col"), a[..., :-1]),
+    }
+    for name, (others, expected) in [*changed.items(), *by_columns.items()]:
+        put = [fake_device.Array(np.array(x)) if isinstance(x, np.ndarray) else x for x in others]
+        q1, r1 = (each.host for each in getattr(linalg, name)(q, r, *put))
+        theirs = getattr(scipy.linalg, name)(q.host, r.host, *others)
+        assert (q1.shape, r1.shape) == tuple(each.shape for each in theirs)
+        check_factors(expected, q1, r1)
+
+
+@pytest.mark.parametrize(
+    "call, message",
+    [
+        (lambda q, r, u: linalg.qr_insert(q, r, u, 5), "k=5 is out of bounds"),
+        (lambda q, r, u: linalg.qr_insert(q, r, u, 0, "col"), r"u has shape \(2,\), of A \(4, 2\)"),
+        (lambda q, r, u: linalg.qr_insert(q, r, u, 0, "rows"), "which='rows'"),
+        (lambda q, r, u: linalg.qr_delete(q, r, 4), "k=4 is out of bounds"),
+        (lambda q, r, u: linalg.qr_delete(q, r, 3, 2), "p=2 is out of range"),
+        (lambda q, r, u: linalg.qr_delete(r, q, 0), ".*which are no factors"),
+        (lambda q, r, u: linalg.qr_update(q, r, u, u), "u has shape"),
+    ],
+)
+def test_refused_updates_on_a_device(fake, call, message):
+    q, r, u = (fake_device.Array(each) for each in (np.eye(4), np.eye(4, 2), np.ones(2)))
+    with pytest.raises(ValueError, match=f"^qr_.*: {message}"):
+        call(q, r, u)

@@ -135,8 +135,6 @@ def test_overwriting(mode, order):
 
 # --------------------------------------------------------------------------------------------- all of them
 
-NAMES = ["qr", "qr_multiply", "lstsq", "qr_insert", "qr_delete", "qr_update"]
-
 
 @pytest.mark.parametrize("name", ["qr", "qr_multiply", "lstsq"])
 def test_signatures(name):
@@ -169,20 +167,6 @@ def test_refusals():
             wrong()
     with pytest.raises(TypeError, match="qr"):
         linalg.qr(np.ones((2, 2), object))
-
-
-@pytest.mark.parametrize("name", NAMES[3:])
-def test_arrays_on_a_device_are_refused(fake, name):
-    """By functions, and with options, that SciPy computes."""
-    a = fake_device.Array(np.eye(3, order="F"))
-    calls = {
-        "qr_insert": ((a, a, a, 0), {}),
-        "qr_delete": ((a, a, 0), {}),
-        "qr_update": ((a, a, a, a), {}),
-    }
-    arguments, options = calls[name]
-    with pytest.raises(NotImplementedError, match=f"^{name}: [aQ] is on a device, .* on the CPU alone"):
-        getattr(linalg, name)(*arguments, **options)
 
 
 def hosts(results) -> list[np.ndarray]:

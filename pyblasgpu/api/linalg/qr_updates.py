@@ -1,21 +1,31 @@
-"""SciPy's functions that update QR factors: qr_insert, qr_delete, qr_update."""
+"""SciPy's functions that update QR factors: qr_insert, qr_delete, qr_update.
+
+SciPy's own rotate rows of host arrays. On a device the changed matrix is made and factored: a product and new
+factors are fast there, and a chain of rotations is not.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ...arguments import Array, Flag, enabled
 from ..docstrings import Shared, documenting
+from ..keyword.level3 import gemm
 from ..processor import on_processor
-from .arrays import taken
+from .arrays import Arrays, taken
 from .checks import check_values
 from .docs import LINALG
+from .qr import qr
 
 __all__ = ["qr_delete", "qr_insert", "qr_update"]
+#: ``change(name, xp, a, terms, axis)``: the changed matrix, of the other arguments in their order.
+Change = Callable[[str, Any, Any, tuple[Any, ...], int], Any]
 
 _documented = documenting(
     Shared("""
-    SciPy's function computes it, of host arrays alone.
+    SciPy's function computes it of host arrays. Factors of device arrays are made anew, and may differ from
+    SciPy's by signs.
 
     Parameters
     ----------
@@ -35,8 +45,6 @@ _documented = documenting(
 
     Raises
     ------
-    NotImplementedError
-        When an array is on a device.
     ValueError
         When shapes do not fit, an index or `which` is none, or Inf or NaN was found.
 
@@ -68,12 +76,14 @@ def qr_insert(
     k : int
         The index of the first of them in the new matrix.
     rcond : float, optional
-        The least reciprocal condition of Q with the column u, for reduced factors; by default 0.
+        The least reciprocal condition of Q with the column u, of host arrays' reduced factors; by default 0.
     overwrite_qru : bool, default False
         Whether `Q`, `R` and `u` may be overwritten.
 
     Raises
     ------
+    NotImplementedError
+        When there is an `rcond`, and arrays are on a device.
     numpy.linalg.LinAlgError
         When the condition is worse than `rcond`.
 
@@ -87,7 +97,7 @@ def qr_insert(
     13.0
     """
     options = {"which": which, "rcond": rcond, "overwrite_qru": overwrite_qru}
-    return _updated("qr_insert", {"Q": Q, "R": R, "u": u}, (k,), options, check_finite)
+    return _updated("qr_insert", {"Q": Q, "R": R, "u": u}, (k,), options, check_finite, _inserted)
 
 
 @_documented
@@ -121,7 +131,7 @@ def qr_delete(
     5.0
     """
     options = {"which": which, "overwrite_qr": overwrite_qr}
-    return _updated("qr_delete", {"Q": Q, "R": R}, (k, p), options, check_finite)
+    return _updated("qr_delete", {"Q": Q, "R": R}, (k, p), options, check_finite, _deleted)
 
 
 @_documented
@@ -149,7 +159,7 @@ def qr_update(
     5.0
     """
     arrays = {"Q": Q, "R": R, "u": u, "v": v}
-    return _updated("qr_update", arrays, (), {"overwrite_qruv": overwrite_qruv}, check_finite)
+    return _updated("qr_update", arrays, (), {"overwrite_qruv": overwrite_qruv}, check_finite, _added)
 
 
 def _updated(
@@ -158,16 +168,89 @@ def _updated(
     numbers: tuple[int, ...],
     options: dict[str, Any],
     check_finite: Flag,
+    change: Change,
 ) -> tuple[Array, Array]:
     """The factors that SciPy's function returns."""
     flag = next(key for key in options if key.startswith("overwrite_"))
     options[flag] = enabled(options[flag], name, flag)
-    with on_processor(name, passed, "linalg"):
-        arrays = taken(name, passed)
-        with arrays.silent():
-            check_values(arrays, check_finite, name, *arrays.each)
-            from scipy import linalg  # slow to import
+    arrays = taken(name, passed)
+    if not arrays.library.host:
+        return _on_device(name, arrays, numbers, options, check_finite, change)
+    with on_processor(name, passed, "linalg"), arrays.silent():
+        check_values(arrays, check_finite, name, *arrays.each)
+        from scipy import linalg  # slow to import
 
-            each = [arrays.cast(array) for array in arrays.each]
-            q, r = getattr(linalg, name)(*each, *numbers, check_finite=False, **options)
-            return arrays.returned(q), arrays.returned(r)
+        each = [arrays.cast(array) for array in arrays.each]
+        q, r = getattr(linalg, name)(*each, *numbers, check_finite=False, **options)
+        return arrays.returned(q), arrays.returned(r)
+
+
+def _on_device(
+    name: str,
+    arrays: Arrays,
+    numbers: tuple[int, ...],
+    options: dict[str, Any],
+    check_finite: Flag,
+    change: Change,
+) -> tuple[Array, Array]:
+    """The factors of the changed matrix, reduced ones where Q is no square."""
+    which = options.get("which", "row")
+    if options.get("rcond") is not None:
+        raise NotImplementedError(f"{name}: rcond is for arrays in host memory")
+    if which not in ("row", "col"):
+        raise ValueError(f"{name}: which={which!r} is neither 'row' nor 'col'")
+    check_values(arrays, check_finite, name, *arrays.each)
+    q, r, *others = map(arrays.cast, arrays.each)
+    shapes, is_square = (tuple(q.shape[-2:]), tuple(r.shape[-2:])), q.shape[-2] == q.shape[-1]
+    if q.shape[-1] != r.shape[-2] or not (is_square or shapes[1][0] == shapes[1][1]):
+        raise ValueError(f"{name}: Q has shape {shapes[0]} and R {shapes[1]}, which are no factors")
+    axis = -2 if which == "row" else -1
+    changed = change(name, arrays.xp, gemm(q, r), (*others, *numbers), axis)
+    q1, r1 = qr(changed, mode="full" if is_square else "economic", check_finite=False)
+    return q1, r1
+
+
+def _added(name: str, _xp: Any, a: Any, terms: tuple[Any, ...], _axis: int) -> Any:
+    """A plus u v^H."""
+    u, v = terms
+    left, right = (each[..., None] if len(each.shape) < len(a.shape) else each for each in terms)
+    if left.shape[-2:] != (a.shape[-2], right.shape[-1]) or right.shape[-2] != a.shape[-1]:
+        shapes = tuple(u.shape), tuple(v.shape)
+        raise ValueError(f"{name}: u has shape {shapes[0]} and v {shapes[1]}, of A {tuple(a.shape)}")
+    return a + gemm(left, right, trans_b="C")
+
+
+def _inserted(name: str, xp: Any, a: Any, terms: tuple[Any, ...], axis: int) -> Any:
+    """A with rows or columns u before the k-th one."""
+    u, k = terms
+    new, extent, other = u, a.shape[axis], -3 - axis
+    if len(u.shape) < len(a.shape):
+        new = u[..., None] if axis == -1 else u[..., None, :]
+    if new.shape[other] != a.shape[other] or not new.shape[axis]:
+        raise ValueError(f"{name}: u has shape {tuple(u.shape)}, of A {tuple(a.shape)}")
+    at = _index(name, k, extent, extent)
+    first, last = _parted(a, at, at, axis)
+    return xp.concat([first, new, last], axis=axis)
+
+
+def _deleted(name: str, xp: Any, a: Any, terms: tuple[Any, ...], axis: int) -> Any:
+    """A without p rows or columns from the k-th one on."""
+    (k, p), extent = terms, a.shape[axis]
+    at = _index(name, k, extent, extent - 1)
+    if not 0 < p <= extent - at:
+        raise ValueError(f"{name}: p={p} is out of range")
+    return xp.concat(list(_parted(a, at, at + p, axis)), axis=axis)
+
+
+def _index(name: str, k: int, extent: int, last: int) -> int:
+    """An index of an extent, which may count from its end; none after `last`."""
+    if not -extent <= k <= last:
+        raise ValueError(f"{name}: k={k} is out of bounds")
+    return k + extent if k < 0 else k
+
+
+def _parted(a: Any, end: int, begin: int, axis: int) -> tuple[Any, Any]:
+    """The rows or columns before `end`, and those from `begin` on."""
+    if axis == -2:
+        return a[..., :end, :], a[..., begin:, :]
+    return a[..., :end], a[..., begin:]
