@@ -134,7 +134,7 @@ CALLS_IN_STEPS = {
         ("inv", "api.linalg.condition.Conditions.tell", True),
         ("inv, definite", "cpu.scipy.cholesky.potri", True),
         ("det", "api.linalg.determinant.lapack.getrf", False),
-        ("det", "api.linalg.determinant._moved", True),
+        ("det", "api.linalg.determinant._product_of_few", True),
         ("det", "api.linalg.determinant._determinants", True),
         ("lu", "api.linalg.lu.host_values", False),
     ],
