@@ -13,8 +13,9 @@ __all__ = ["FEWEST", "TYPECODES", "Sizes", "Target", "argument", "cube_root"]
 
 #: Letters of the dtypes by NumPy's characters.
 TYPECODES = {np.dtype(dtype.name).char: letter for letter, dtype in DTYPES.items()}
-#: The largest orders for which all dtypes have kernels of eigenvectors, and of singular vectors.
-HERMITIAN_ORDER, SINGULAR_ORDER = 160, 80
+#: The largest orders of stacks that are replaced: of eigenvectors those that were timed, of singular vectors
+#: those for which all dtypes have a kernel.
+HERMITIAN_ORDER, SINGULAR_ORDER = 512, 80
 #: Matrices from which on a device's kernels of eigenvalues, a block a matrix, make up for their single pace.
 FEWEST = 8
 Size = Callable[[tuple[Any, ...], Mapping[str, Any]], float]

@@ -59,7 +59,8 @@ def test_stacks_of_small_matrices(name, a, options):
         ours = getattr(np.linalg, name)(a, **options)
         assert patch.calls[name] == 1
         getattr(np.linalg, name)(a[0], **options)
-        getattr(np.linalg, name)(np.zeros((2, 161, 161)), **options)
+        beyond = 81 if name == "svd" else 513
+        getattr(np.linalg, name)(np.zeros((2, beyond, beyond)), **options)
         assert patch.calls[name] == 1
         with pytest.raises(np.linalg.LinAlgError, match=r"Last 2 dimensions|at least two"):
             getattr(np.linalg, name)(np.ones(3), **options)
