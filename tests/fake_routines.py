@@ -146,21 +146,33 @@ FACTORS = {
 }
 
 
+def compute_factor(name, *held, **flags):
+    """A routine of LAPACK, of elements of operands: an integer has the first four bytes of one."""
+    module, count = FACTORS[name]
+    integers = [np.ascontiguousarray(each).view(np.int32) for each in held[:count]]
+    first = [each[..., :1].copy() for each in integers]
+    getattr(cpu(module), name)(*first, *held[count:], **flags)
+    for each, whole, values in zip(held, integers, first, strict=False):
+        whole[..., :1] = values
+        each[...] = whole.view(each.dtype)
+
+
+def eigen_of_source(info, w, a, v, **flags):
+    v[...] = a
+    compute_factor("syevd", info, w, v, **flags)
+
+
+def singular_of_source(info, s, u, vh, a, out, **flags):
+    compute_factor("gesdd", info, s, u, vh, a, **flags)
+
+
 def factor_launch_list(name):
     """The launch list of a routine of LAPACK: what computes at the addresses of the moment."""
-    module, count = FACTORS[name]
 
     def prepare(*operands, **flags):
         def run(bases, *_, stream):
-            placed = [operand._replace(pointer=base) for operand, base in zip(operands, bases, strict=True)]
-            held = [elements(operand) for operand in placed]
-            # an integer has the first four bytes of an element
-            integers = [np.ascontiguousarray(each).view(np.int32) for each in held[:count]]
-            first = [each[..., :1].copy() for each in integers]
-            getattr(cpu(module), name)(*first, *held[count:], **flags)
-            for each, whole, values in zip(held, integers, first, strict=False):
-                whole[..., :1] = values
-                each[...] = whole.view(each.dtype)
+            placed = (operand._replace(pointer=base) for operand, base in zip(operands, bases, strict=True))
+            compute_factor(name, *map(elements, placed), **flags)
 
         return SimpleNamespace(
             run=run,
@@ -294,6 +306,8 @@ STAND_INS = {
         "lapack.gesv.inverse": systems_at_once,
         "lapack.gels.solution": least_squares,
         "lapack.trtrs.apart": substitution,
+        "lapack.syevd.new": eigen_of_source,
+        "lapack.gesdd.new": singular_of_source,
         "copies.upper": upper_triangles,
     }.items()
 } | {

@@ -92,11 +92,11 @@ def fake(monkeypatch):
 
 @pytest.fixture
 def card(request, monkeypatch):
-    """The fake device with the launch lists that a card has, whose kernels are computed with NumPy."""
+    """The fake device with the launch lists that a card has; `Kernels`, which NumPy computes."""
     import fake_kernels  # before the fake device: it keeps what that replaces
 
     request.getfixturevalue("fake")
-    fake_kernels.install_below(monkeypatch)
+    return fake_kernels.install_below(monkeypatch)
 
 
 @pytest.fixture

@@ -203,6 +203,20 @@ def test_arrays_on_a_device(card, monkeypatch, letter, stem, overwrite, options)
         function(fake_device.Array(np.zeros((17, 17), a.dtype)))
 
 
+@pytest.mark.parametrize(("name", "kernel"), [("zheevd", "jacobi_eigh"), ("dgesdd", "jacobi_svd")])
+@pytest.mark.parametrize("order", "CF")
+def test_a_new_result_begins_as_no_copy(card, name, kernel, order):
+    (a,) = arguments_of(name[0], "gesdd" if "ge" in name else "syevd", 3)
+    put = fake_device.Array(a if order == "C" else np.array(a.swapaxes(-1, -2)).swapaxes(-1, -2))
+    given = put.host.copy()
+    results = [getattr(lapack, name)(put, 1, 0) for _ in range(3)]
+    assert [each for each, *_ in card.launches] == [kernel] * 3
+    np.testing.assert_array_equal(put.host, given)
+    for others in results[1:]:
+        for one, other in zip(results[0], others, strict=True):
+            np.testing.assert_array_equal(one.host, other.host)
+
+
 SOME = [{}, {"range": "I", "il": 2, "iu": 3}, {"range": "I", "il": 2}, {"range": "V", "vl": -1, "vu": 1}]
 
 

@@ -32,6 +32,7 @@ __all__ = [
     "check_system",
     "dressed",
     "factor_call",
+    "from_source",
     "order_of",
     "run_by_row",
     "without_rows",
@@ -196,6 +197,11 @@ def run_by_row(
         tiles = partial(TiledRoutine.of, routine, extents, flags, call.dtype, names)
         options |= {"tiled": lambda: None if info else tiles(), "routine": stem}
     return call.run_factor(cpu, launches, tuple(zip(inputs, ops, strict=False)), source, **options)
+
+
+def from_source(stem: str, **flags: Any) -> Callable[[tuple[Any, ...], Any], Any]:
+    """Return the launch list of a routine whose new output does not begin as a copy, see `run_factor`."""
+    return lambda scalars, operands: routine_module(f"lapack.{stem}").new_launch_list(*operands, **flags)
 
 
 def _solved_where(cpu: Callable[..., None]) -> Callable[..., None]:

@@ -14,7 +14,7 @@ from ...frontend.calls.lazy_routines import routine_module
 from ...types import DTYPES, Dtype, Uplo
 from ..blas.arrays import common_dtype_of
 from . import spectra
-from .call import as_stack, factor_call, order_of, run_by_row
+from .call import as_stack, factor_call, from_source, order_of, run_by_row
 
 __all__ = [
     "FUNCTIONS",
@@ -72,8 +72,9 @@ def eigen_on_device(
     call, source = factor_call(name, dtype, {}, "a", matrix, overwrite_a)
     flags = {"uplo": Uplo.LOWER if low else Uplo.UPPER, "vectors": vectors}
     counts = ONE, Factors(n, reals_of(wanted))
+    key = call_key(name, "syevd", low, vectors)
     columns, info, w = run_by_row(
-        call, "syevd", flags, source, counts=counts, key=call_key(name, "syevd", low, vectors)
+        call, "syevd", flags, source, counts=counts, key=key, from_source=from_source("syevd", **flags)
     )
     return w, columns, info
 

@@ -14,7 +14,7 @@ from ...frontend.calls.lazy_routines import routine_module
 from ...types import Dtype
 from ..blas.arrays import common_dtype_of
 from . import spectra
-from .call import as_stack, factor_call, run_by_row
+from .call import as_stack, factor_call, from_source, run_by_row
 from .eigen import reals_of
 
 __all__ = ["FUNCTIONS", "repeated_svd", "svd_of_host_stack", "svd_on_device"]
@@ -56,9 +56,10 @@ def svd_on_device(
         what = f"a has shape {tuple(matrix.shape)}"
         raise NotImplementedError(routine.refusal(name, what, wanted, device, vectors))
     call, source = factor_call(name, dtype, {}, "a", matrix, 0)
-    counts = _counts(m, n, wanted, full, vectors)
+    counts, key = _counts(m, n, wanted, full, vectors), call_key(name, "gesdd", full, vectors)
+    flags = {"vectors": vectors}
     _, info, s, u, vh = run_by_row(
-        call, "gesdd", {"vectors": vectors}, source, counts=counts, key=call_key(name, "gesdd", full, vectors)
+        call, "gesdd", flags, source, counts=counts, key=key, from_source=from_source("gesdd", **flags)
     )
     return _shaped(matrix, u, vh, full, vectors, s, info)
 

@@ -53,6 +53,7 @@ class FactorCall(Call):
         without_columns: bool = False,
         routine: str = "",
         by_columns: bool = False,
+        from_source: Callable[..., Any] | None = None,
     ) -> tuple[Any, ...]:
         """Run the routine; return the caller's array and the integers.
 
@@ -84,6 +85,9 @@ class FactorCall(Call):
             A factorization, whose host matrices are streamed where the policy says so.
         by_columns : bool, default False
             Whether a device computes the output of host arrays by columns, whatever its own order.
+        from_source : callable, optional
+            `prepare` where a new output of device arrays does not begin as a copy. The operand before the
+            output is the source, which it reads.
 
         Returns
         -------
@@ -109,7 +113,9 @@ class FactorCall(Call):
             plain = [plain_integers(array, count) for array, count in zip(results, counts, strict=True)]
             numbers = self.left(plain)
         else:
-            numbers = self.run_on_arrays(prepare, inputs, source, counts, input_integers, key)
+            reads = from_source is not None and source is not self.out
+            prepare = from_source if from_source is not None and reads else prepare
+            numbers = self.run_on_arrays(prepare, inputs, source, counts, input_integers, key, reads)
         return self.delivered(), *numbers
 
     def _run_by_tiles(

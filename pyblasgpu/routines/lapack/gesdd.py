@@ -10,7 +10,7 @@ from ...types import Dtype
 from ..launch_list import LaunchList, cached_launch_list
 from . import svd_batched
 
-__all__ = ["emit", "launch_list", "max_extent", "refusal", "serves"]
+__all__ = ["emit", "launch_list", "max_extent", "new_launch_list", "refusal", "serves"]
 
 _LIMIT = 4096  # beyond which no kernel has a lesser extent
 
@@ -63,6 +63,26 @@ def launch_list(
         what = f"a is {m} by {n}"
         raise NotImplementedError(refusal("gesdd", what, a.dtype, a.device, vectors))
     return cached_launch_list(emit, (info, s, u, vh, a), (vectors,))
+
+
+def new_launch_list(
+    info: Operand, s: Operand, u: Operand, vh: Operand, a: Operand, out: Operand, *, vectors: bool
+) -> LaunchList | None:
+    """Return the same list beside a new output, which stays as it is."""
+    return None if a.is_empty else cached_launch_list(_emit_new, (info, s, u, vh, a, out), (vectors,))
+
+
+def _emit_new(
+    launches: LaunchList,
+    info: Operand,
+    s: Operand,
+    u: Operand,
+    vh: Operand,
+    a: Operand,
+    out: Operand,
+    vectors: bool,
+) -> None:
+    emit(launches, info, s, u, vh, a, vectors)
 
 
 def emit(

@@ -9,7 +9,7 @@ from ..launch_list import LaunchList, cached_launch_list
 from . import eigh_batched
 from .eigh_jacobi import Vectors
 
-__all__ = ["emit", "launch_list", "max_order", "refusal"]
+__all__ = ["emit", "launch_list", "max_order", "new_launch_list", "refusal"]
 
 
 def max_order(dtype: Dtype, device: int) -> int:
@@ -50,6 +50,19 @@ def launch_list(info: Operand, w: Operand, a: Operand, *, uplo: Uplo, vectors: V
     if a.rows > (largest := max_order(a.dtype, a.device)):
         raise NotImplementedError(refusal("syevd", f"a is of order {a.rows}", a.dtype, largest))
     return None if a.is_empty else cached_launch_list(emit, (info, w, a), (uplo, vectors))
+
+
+def new_launch_list(
+    info: Operand, w: Operand, a: Operand, v: Operand, *, uplo: Uplo, vectors: Vectors
+) -> LaunchList | None:
+    """Return the same list for eigenvectors that are new: V, of the shape of A, which is not written."""
+    return None if v.is_empty else cached_launch_list(_emit_new, (info, w, a, v), (uplo, vectors))
+
+
+def _emit_new(
+    launches: LaunchList, info: Operand, w: Operand, a: Operand, v: Operand, uplo: Uplo, vectors: Vectors
+) -> None:
+    eigh_batched.emit(launches, w, info, v, a, uplo, vectors)
 
 
 def emit(launches: LaunchList, info: Operand, w: Operand, a: Operand, uplo: Uplo, vectors: Vectors) -> None:
