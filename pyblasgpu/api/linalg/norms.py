@@ -298,7 +298,7 @@ def _two_norm(arrays: Arrays, sizes: Any, axis: Any, keeps: bool) -> Any:
     xp, options = arrays.xp, {"axis": axis, "keepdims": keeps}
     if 0 in sizes.shape:
         return xp.sum(sizes, **options)
-    over_all = axis is None or sizes.ndim == (len(axis) if isinstance(axis, tuple) else 1)
+    over_all = axis is None or len(sizes.shape) == (len(axis) if isinstance(axis, tuple) else 1)
     if over_all and not keeps and arrays.library.host and (norm := _norm_of_all(sizes)) is not None:
         return norm
     largest = xp.max(sizes, axis=axis, keepdims=True)
