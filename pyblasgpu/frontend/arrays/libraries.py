@@ -327,9 +327,10 @@ def reachable(array: Any, read: Callable[[], Any]) -> Any:
     except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
         kind = type(array)
         name = f"{kind.__module__}.{kind.__qualname__}"
-        raise NoArrayError(
-            f"cannot be read, a {name}: {error}; pass a dense array, outside of jit and the like"
-        ) from error
+        advice = "pass a dense array, outside of jit and the like"
+        if "jax" in name and "Tracer" in name:
+            advice = "call a function of pyblasgpu.jax within jit, grad and vmap"
+        raise NoArrayError(f"cannot be read, a {name}: {error}; {advice}") from error
 
 
 NUMPY, CUPY = Library(), _CuPy()

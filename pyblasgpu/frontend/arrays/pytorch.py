@@ -26,7 +26,8 @@ class _Torch(Library):
     def locate(self, array: Any) -> Library:
         if array.requires_grad and _records_gradients():
             raise NoArrayError(
-                "requires a gradient, which would be lost: pass its detach(), or call under torch.no_grad()"
+                "requires a gradient, which would be lost: call a function of pyblasgpu.torch, "
+                "or pass its detach(), or call under torch.no_grad()"
             )
         if array.is_cuda:
             return self
