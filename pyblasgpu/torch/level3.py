@@ -7,6 +7,7 @@ from torch import Tensor
 from ..arguments import Flag, Number
 from ..types import Diag, Side, Trans, Uplo
 from . import product_rows
+from .tensors import TENSORS
 
 __all__ = ["gemm", "gemmtr", "hemm", "herk", "symm", "syrk", "trmm", "trsm"]
 
@@ -27,13 +28,14 @@ def _is_left(side: Flag, name: str) -> bool:
     return Side.parse(side, name, "side") is Side.LEFT
 
 
-def _added(name: str, c: Tensor | None, beta: Number) -> Tensor | None:
-    """Return the matrix that is added; None where `beta` is 0."""
-    if beta == 0:
-        return None
+def _added(name: str, c: Tensor | None, beta: Number) -> tuple[Tensor | None, Number]:
+    """Return the matrix that is added, and its factor, a number; None where `beta` is 0."""
+    is_tensor = isinstance(beta, Tensor)
+    if not is_tensor and beta == 0:
+        return None, 0
     if c is None:
         raise ValueError(f"{name}: beta={beta} needs c, the matrix that it scales")
-    return c
+    return (beta * c, 1) if is_tensor else (c, beta)
 
 
 def gemm(
@@ -55,8 +57,8 @@ def gemm(
         The factors, or stacks of them; leading dimensions broadcast.
     c : torch.Tensor, optional
         Matrix that is added; not read where `beta` is 0.
-    alpha, beta : number, optional
-        By default 1 and 0.
+    alpha, beta : number or torch.Tensor, optional
+        By default 1 and 0. Tensors of one element may have gradients.
     trans_a, trans_b : {'N', 'T', 'C'}, default 'N'
         The ops: the matrix itself, its transpose, its conjugate transpose.
     method : {'3m', 'tensor'}, optional
@@ -83,7 +85,10 @@ def gemm(
     """
     a = a if trans_a == "N" else _op(a, trans_a, "gemm", "trans_a")
     b = b if trans_b == "N" else _op(b, trans_b, "gemm", "trans_b")
-    return product_rows.gemm(a, b, _added("gemm", c, beta), alpha, beta, method)
+    if isinstance(alpha, Tensor):  # whose gradient may be wanted
+        b, alpha = alpha * b, 1
+    c, beta = _added("gemm", c, beta)
+    return product_rows.gemm(a, b, c, alpha, beta, method)
 
 
 def gemmtr(
@@ -124,7 +129,10 @@ def gemmtr(
             [6., 8.]])
     """
     a, b = _op(a, trans_a, "gemmtr", "trans_a"), _op(b, trans_b, "gemmtr", "trans_b")
-    return product_rows.gemmtr(a, b, _added("gemmtr", c, beta), alpha, beta, _is_lower(lower, "gemmtr"))
+    if isinstance(alpha, Tensor):
+        b, alpha = alpha * b, 1
+    c, beta = _added("gemmtr", c, beta)
+    return product_rows.gemmtr(a, b, c, alpha, beta, _is_lower(lower, "gemmtr"))
 
 
 def syrk(
@@ -166,9 +174,7 @@ def syrk(
     """
     if a.is_complex() and Trans.parse(trans, "syrk", "trans") is Trans.CONJ:
         raise ValueError("syrk: trans=C of complex tensors is for herk")
-    return product_rows.rank_k(
-        _op(a, trans, "syrk", "trans"), _added("syrk", c, beta), alpha, beta, _is_lower(lower, "syrk"), False
-    )
+    return _rank_k("syrk", a, c, alpha, beta, lower, trans)
 
 
 def herk(
@@ -186,7 +192,7 @@ def herk(
     ----------
     a, c, lower
         As those of `syrk`.
-    alpha, beta : number, optional
+    alpha, beta : number or torch.Tensor, optional
         Real; by default 1 and 0.
     trans : {'N', 'C'}, default 'N'
         The op.
@@ -210,9 +216,20 @@ def herk(
     """
     if a.is_complex() and Trans.parse(trans, "herk", "trans") is Trans.TRANS:
         raise ValueError("herk: trans=T of complex tensors is for syrk")
-    return product_rows.rank_k(
-        _op(a, trans, "herk", "trans"), _added("herk", c, beta), alpha, beta, _is_lower(lower, "herk"), True
-    )
+    return _rank_k("herk", a, c, alpha, beta, lower, trans)
+
+
+def _rank_k(
+    name: str, a: Tensor, c: Tensor | None, alpha: Number, beta: Number, lower: Flag, trans: Flag
+) -> Tensor:
+    a, is_lower, hermitian = _op(a, trans, name, "trans"), _is_lower(lower, name), name == "herk"
+    c, beta = _added(name, c, beta)
+    if not isinstance(alpha, Tensor):
+        return product_rows.rank_k(a, c, alpha, beta, is_lower, hermitian)
+    product = alpha * product_rows.rank_k(a, None, 1, 0, is_lower, hermitian)
+    if c is None:
+        return product
+    return product + beta * TENSORS.with_real_diagonal(TENSORS.triangle(c, is_lower), hermitian)
 
 
 def symm(
@@ -256,7 +273,10 @@ def symm(
             [2., 3.]])
     """
     left, low = _is_left(side, "symm"), _is_lower(lower, "symm")
-    return product_rows.symm(a, b, _added("symm", c, beta), alpha, beta, left, low, False)
+    if isinstance(alpha, Tensor):
+        b, alpha = alpha * b, 1
+    c, beta = _added("symm", c, beta)
+    return product_rows.symm(a, b, c, alpha, beta, left, low, False)
 
 
 def hemm(
@@ -296,7 +316,10 @@ def hemm(
             [0.-2.j, 3.+0.j]])
     """
     left, low = _is_left(side, "hemm"), _is_lower(lower, "hemm")
-    return product_rows.symm(a, b, _added("hemm", c, beta), alpha, beta, left, low, True)
+    if isinstance(alpha, Tensor):
+        b, alpha = alpha * b, 1
+    c, beta = _added("hemm", c, beta)
+    return product_rows.symm(a, b, c, alpha, beta, left, low, True)
 
 
 def trmm(
@@ -317,7 +340,7 @@ def trmm(
         Triangles; the other one is not read.
     b : torch.Tensor
         The other factor.
-    alpha : number, default 1
+    alpha : number or torch.Tensor, default 1
     side : {'L', 'R'}, default 'L'
         The side of `b` where `a` is.
     lower : bool or {'L', 'U'}, default False
@@ -390,4 +413,6 @@ def _triangular(
     is_lower = _is_lower(lower, name) == (Trans.parse(trans, name, "trans") is Trans.NO)
     unit = Diag.parse(unit_diag, name, "unit_diag") is Diag.UNIT
     a = _op(a, trans, name, "trans")
+    if isinstance(alpha, Tensor):
+        b, alpha = alpha * b, 1
     return getattr(product_rows, name)(a, b, alpha, _is_left(side, name), is_lower, unit)

@@ -279,6 +279,25 @@ def test_inv_quad_logdet_refuses():
             ours.inv_quad_logdet(bad, a[0])
 
 
+@pytest.mark.parametrize("name", ["gemm", "gemmtr", "symm", "hemm", "syrk", "herk", "trmm", "trsm"])
+def test_factors_that_are_tensors_have_gradients(name):
+    a, c = spd(torch.complex128, 4, 4), random(torch.complex128, 4, 4)
+    takes_c, arrays = name[:2] != "tr", [a] if name in ("syrk", "herk") else [a, c]
+    factors = [torch.tensor(x, dtype=torch.float64, requires_grad=True) for x in (2.5, 0.5)]
+
+    def call(alpha, beta):
+        added = {"c": c, "beta": beta} if takes_c else {}
+        return getattr(ours, name)(*arrays, alpha=alpha, **added)
+
+    found = call(*factors)
+    torch.testing.assert_close(found, call(2.5, 0.5))
+    weights = random(torch.complex128, 4, 4)
+    grads = torch.autograd.grad((found * weights).real.sum(), factors[: 1 + takes_c])
+    changes = [call(3.5, 0.5) - found, call(2.5, 1.5) - found]
+    expected = [(change * weights).real.sum() for change in changes[: 1 + takes_c]]
+    torch.testing.assert_close(grads, tuple(expected))
+
+
 @pytest.mark.parametrize("name", ["gemm", "gemmtr", "symm", "hemm", "trmm", "trsm"])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.int64], ids=str)
 def test_level3_names_the_dtype_that_it_does_not_serve(name, dtype):
