@@ -212,7 +212,7 @@ def test_results_share_memory_with_nothing(library):
 def test_parameters_without_gradients():
     torch = pytest.importorskip("torch")
     a, weights = torch.tensor(A), torch.nn.Parameter(torch.tensor(B))
-    with pytest.raises(TypeError, match=r"gemm: b requires a gradient.*pyblasgpu\.torch.*detach\(\).*no_grad"):
+    with pytest.raises(TypeError, match=r"gemm: b requires a gradient.*pyblasgpu\.torch.*detach"):
         pyblasgpu.gemm(a, weights)
     with torch.no_grad():
         for result in (pyblasgpu.gemm(a, weights), linalg.matmul(a, weights), blas.dgemm(1, a, weights)):
@@ -292,7 +292,7 @@ def test_pending_computations_of_jax():
 def test_jax_under_jit():
     jax, library = pytest.importorskip("jax"), Jax()
     for call in (pyblasgpu.gemm, linalg.matmul, lambda a, b: blas.dgemm(1, a, b)):
-        with pytest.raises(TypeError, match=r"(gemm: a|matmul: x1) cannot be read, a jax.*pyblasgpu\.jax within jit"):
+        with pytest.raises(TypeError, match=r"(gemm: a|matmul: x1) cannot.*pyblasgpu\.jax within jit"):
             jax.jit(call)(library.put(A), library.put(B))
     actual = jax.jit(
         lambda a, b: jax.pure_callback(
