@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 class Input(NamedTuple):
     """The tester and a file of its input, the threshold, orders in the place of the file's, those of rows
-    first, and whether parts that are not of drivers are run too.
+    first, or none, and whether parts that are not of drivers are run too.
     """
 
     tester: str
@@ -51,6 +51,7 @@ PATHS = {
     "large sep": Input("xeigtst", "sep.in", 50.0, ["67 130"], False),
     "svd": Input("xeigtst", "svd.in", 50.0, [_ROWS, _COLUMNS], False),
     "sg": Input("xeigtst", "{}sg.in", 20.0, ["0 1 2 3 5 10 16 40"]),
+    **{name: Input("xeigtst", f"{name}.in", 20.0, []) for name in ("glm", "gqr", "lse")},
 }
 DENSE = 15  # types of matrices of xeigtst that are no bands, whose storage holds no large ones
 #: Parts of xlintst that call routines that this library has; a workspace of the last one is for small orders.
@@ -115,9 +116,9 @@ def questions(path: str, letter: str, folder: Path, orders: list[str]) -> str:
     """The tester's input, for other orders, one width of blocks and a threshold that each ratio reaches."""
     lines = (folder / PATHS[path].file.format(letter)).read_text("utf-8").splitlines()
     for number, line in enumerate(lines):
-        if re.search(r"Number of values of [MN]\b", line):
+        if orders and re.search(r"Number of values of [MN]\b", line):
             lines[number] = str(len(orders[0].split()))
-        elif found := re.search(r"Values of ([MN])\b", line):
+        elif orders and (found := re.search(r"Values of ([MN])\b", line)):
             lines[number] = orders["MN".index(found[1]) if len(orders) > 1 else 0]
         elif re.search(r"Number of (values of NB|parameter values)", line):
             lines[number] = "1"
