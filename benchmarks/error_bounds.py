@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from datetime import date
 from functools import partial
 from typing import Any
 
@@ -18,9 +17,8 @@ import numpy as np
 from scipy.linalg import LinAlgWarning
 
 import pyblasgpu
-from benchmarks.study import Namespace, Option, Row, Rows, Study, cupy, device_facts, main
+from benchmarks.study import Namespace, Option, Row, Rows, Study, cupy, device_facts, host_facts, main
 from pyblasgpu import lapack, linalg
-from pyblasgpu.bench import machine
 from pyblasgpu.testing.problems import Problem, fits
 from pyblasgpu.types import DTYPES, Dtype
 
@@ -276,7 +274,7 @@ def document(facts: Row, lists: dict[str, list[Row]]) -> Row:
 def facts(options: Namespace) -> Row:
     if options.backend == "cuda":
         return device_facts(options)
-    return {"device": "none", "date": date.today().isoformat(), "commit": machine.commit()}
+    return host_facts()
 
 
 def summary(rows: list[Row], options: Namespace) -> Iterator[str]:

@@ -21,7 +21,6 @@ from __future__ import annotations
 import gc
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from datetime import date
 from importlib import metadata
 from itertools import product
 from statistics import median
@@ -41,8 +40,18 @@ from benchmarks.gaussian_steps import (
     torch_ways,
 )
 from benchmarks.operator_calls import N, gradient_calls, operator_calls
-from benchmarks.study import Namespace, Option, Row, Rows, Study, attempt, device_facts, main, means
-from pyblasgpu.bench import machine
+from benchmarks.study import (
+    Namespace,
+    Option,
+    Row,
+    Rows,
+    Study,
+    attempt,
+    device_facts,
+    host_facts,
+    main,
+    means,
+)
 from pyblasgpu.testing.clocks import host_clock
 from pyblasgpu.types import DTYPES
 
@@ -308,11 +317,7 @@ def first(options: Namespace) -> Rows:
 
 
 def facts(options: Namespace) -> Row:
-    described = (
-        device_facts(options)
-        if options.device == "cuda"
-        else {"device": "none", "date": date.today().isoformat(), "commit": machine.commit()}
-    )
+    described = device_facts(options) if options.device == "cuda" else host_facts()
     installed = {each.metadata["Name"]: each.version for each in metadata.distributions()}
     wanted = ("torch", "gpytorch", "botorch", "jax", "jaxlib")
     return {**described, "frameworks": {name: installed.get(name) for name in wanted}}

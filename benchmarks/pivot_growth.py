@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import get_lapack_funcs, solve_triangular
 
-from benchmarks.study import Namespace, Option, Row, Rows, Study, attempt, main
+from benchmarks.study import Namespace, Option, Row, Rows, Study, attempt, host_facts, main
 from pyblasgpu.types import DTYPES
 
 Matrix = np.ndarray[Any, Any]
@@ -145,7 +145,7 @@ def rows(options: Namespace) -> Rows:
 
 def facts(options: Namespace) -> Row:
     """What holds for all rows."""
-    return {"rows": options.rows}
+    return {**host_facts(), "rows": options.rows}
 
 
 STUDY = Study(

@@ -14,6 +14,7 @@ import time
 import traceback
 from argparse import Namespace
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from datetime import date
 from pathlib import Path
 from statistics import geometric_mean
 from typing import Any, NamedTuple
@@ -40,6 +41,7 @@ __all__ = [
     "cubes",
     "cupy",
     "device_facts",
+    "host_facts",
     "main",
     "means",
     "run",
@@ -97,6 +99,11 @@ def device_facts(options: Namespace, cublas: Any = None) -> Row:
     """The device and the code; raises where nothing can be timed."""
     require_device()
     return machine.describe(current(), cublas)
+
+
+def host_facts() -> Row:
+    """The date and the code, of what needs no device."""
+    return {"device": "none", "date": date.today().isoformat(), "commit": machine.commit()}
 
 
 def flat_document(facts: Row, lists: dict[str, list[Row]]) -> Row:
