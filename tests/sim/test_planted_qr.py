@@ -138,7 +138,7 @@ DEFECTS = [
     ("factor.qr.geqp3", "int64(block) * (2 * n)", "0", SPREAD),
     ("factor.qr.geqp3_panel", "            cuda.syncthreads()\n            products(", "            products(", PANELS),
     ("factor.qr.geqp3_panel", "            everybody(flags, int32(met + 1), blocks, t)\n            build", "            build", PANELS),
-    ("factor.qr.geqp3_panel", "                    settle(a, lda, h, int32(j - 1), i)", "                    pass", by_panels()),
+    ("factor.qr.geqp3_panel", "                settle(a, lda, vectors[3], int32(j - 1), i)", "                pass", by_panels()),
     ("factor.qr.geqp3_panel", "moved[OF_COLUMNS], numbers[1]", "moved[0], numbers[0]", by_panels()),
     ("factor.qr.geqp3_panel", "block * SUMS + i", "i", by_panels(m=70, n=5, blocks=2)),
     ("factor.qr.laqps_rows", "            if is_element:", "            if i < 0:", by_panels(n=12)),

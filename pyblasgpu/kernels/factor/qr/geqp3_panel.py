@@ -224,7 +224,32 @@ def _build(config: Geqp3Panel):
             cuda.syncthreads()
 
     @device_function
-    def place(state, jpvt, jpvt_step, team, teams, moved, numbers, j, p, n):
+    def interchange(vectors, moved, numbers, columns, a, lda, g, first, j, p, row, rows, n, m):
+        state, jpvt, jpvt_step = columns
+        for kind in range(OF_COLUMNS):
+            moved[kind] = state[kind * n + j]
+        moved[OF_COLUMNS] = state[p]
+        numbers[0], numbers[1] = jpvt[j * jpvt_step], jpvt[p * jpvt_step]
+        i = int32(row)
+        while i < m:
+            if j > first:
+                settle(a, lda, vectors[3], int32(j - 1), i)
+            exchange(vectors[0], vectors[1], vectors[2], a, lda, g, first, j, p, i)
+            i = int32(i + rows)
+
+    @device_function
+    def settle_all(a, lda, h, j, row, rows, m):
+        i = int32(row)
+        while i < m:
+            settle(a, lda, h, j, i)
+            i = int32(i + rows)
+
+    @device_function
+    def place(tau, tau_step, h, columns, team, teams, moved, numbers, j, p, n):
+        state, jpvt, jpvt_step = columns
+        if team == 0:
+            for part_of in range(REALS):
+                tau[j * tau_step * REALS + part_of] = h[TAU + part_of]
         if has_column(j, team, teams):
             state[j], jpvt[j * jpvt_step] = moved[OF_COLUMNS], numbers[1]
         if p != j and has_column(p, team, teams):
@@ -265,6 +290,7 @@ def _build(config: Geqp3Panel):
         tau, a = offset(tau, batch * stride_tau * REALS), offset(a, batch * stride_a * REALS)
         g, state = offset(g, batch * stride_g * REALS), offset(state, batch * stride_state)
         jpvt, flags = offset(jpvt, batch * stride_jpvt), offset(flags, batch * WORDS)
+        columns = state, jpvt, jpvt_step
         sums = offset(state, OF_COLUMNS * n)
         found, own = offset(sums, blocks * SUMS), offset(sums, block * SUMS)
         active = min(blocks, int32(quotient(int32(m + (DIM - 1)), int32(DIM))))
@@ -287,37 +313,22 @@ def _build(config: Geqp3Panel):
         while j < last:
             k = int32(j - first)
             p = choose(best, found, at_warps, blocks, t)
-            for kind in range(OF_COLUMNS):
-                moved[kind] = state[kind * n + j]
-            moved[OF_COLUMNS] = state[p]
-            numbers[0], numbers[1] = jpvt[j * jpvt_step], jpvt[p * jpvt_step]
-            i = int32(row)
-            while i < m:
-                if k > 0:
-                    settle(a, lda, h, int32(j - 1), i)
-                exchange(acc, x, v, a, lda, g, first, j, p, i)
-                i = int32(i + rows)
+            interchange(vectors, moved, numbers, columns, a, lda, g, first, j, p, row, rows, n, m)
             cuda.syncthreads()
             products(acc, x, v, a, lda, own, first, j, block, blocks, warp, lane, m)
             everybody(flags, int32(met + 1), blocks, t)
             build(h, shared, a, lda, sums, j, k, active, t)
             clear(best, int32(j + 1))
             if lane == 0:
-                place(state, jpvt, jpvt_step, team, teams, moved, numbers, j, p, n)
+                place(tau, tau_step, h, columns, team, teams, moved, numbers, j, p, n)
             step_all(vectors, u, q, shared, a, lda, g, state, team, teams, first, j, p, n, lane, m)
-            if block == 0 and t == 0:
-                for part_of in range(REALS):
-                    tau[j * tau_step * REALS + part_of] = h[TAU + part_of]
             publish(best, found, at_warps, block, t)
             met = int32(met + 2)
             everybody(flags, met, blocks, t)
             j = int32(j + 1)
 
         # (4) the last vector
-        i = int32(row)
-        while i < m:
-            settle(a, lda, h, int32(last - 1), i)
-            i = int32(i + rows)
+        settle_all(a, lda, h, int32(last - 1), row, rows, m)
         if blocks > 1:
             part(flags, blocks, t)
 
