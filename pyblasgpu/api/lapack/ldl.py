@@ -92,19 +92,23 @@ def _make_sytrf(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         >>> ldu.real.tolist(), ipiv.tolist(), info
         ([[2.0, 0.0], [0.5, 3.5]], [1, 2], 0)
         """
-        uplo = Uplo.parse(lower, name, "lower")
+        flags = _flags(name, lower, rook)
         if lwork is not None:
             _check_lwork(name, lwork, order_of(name, "a", as_stack(name, "a", a, dtype)))
-        return _factor(stem, name, dtype, a, uplo, overwrite_a, enabled(rook, name, "rook"))
+        return _factor(stem, name, dtype, a, flags, overwrite_a)
 
     return _dressed(sytrf, stem, name, dtype)
 
 
+def _flags(name: str, lower: Flag, rook: Flag) -> dict[str, Any]:
+    """The flags of a routine by the names of its row."""
+    return {"uplo": Uplo.parse(lower, name, "lower"), "rook": enabled(rook, name, "rook")}
+
+
 def _factor(
-    stem: str, name: str, dtype: Dtype | None, a: Array, uplo: Uplo, overwrite_a: Flag, rook: bool = False
+    stem: str, name: str, dtype: Dtype | None, a: Array, flags: dict[str, Any], overwrite_a: Flag
 ) -> tuple[Array, Any, Any]:
     """Return factors, pivots and info."""
-    flags = {"uplo": uplo, "rook": rook}
     key = call_key(name, stem, *flags.values())
     if (repeated := replay_factor(key, (a,), overwrite_a)) is not None:
         factors, piv, info = repeated
@@ -147,13 +151,13 @@ def _make_sytrs(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         >>> x.real.tolist(), info
         ([1.0, 2.0], 0)
         """
-        uplo, is_rook = Uplo.parse(lower, name, "lower"), enabled(rook, name, "rook")
-        key = call_key(name, stem, uplo, is_rook)
+        flags = _flags(name, lower, rook)
+        key = call_key(name, stem, *flags.values())
         if (repeated := replay_factor(key, (a, b), overwrite_b, (ipiv,))) is not None:
             return repeated[0], 0
         factors, right = as_stack(name, "a", a, dtype), as_stack(name, "b", b, dtype)
         check_rows(name, "a", order_of(name, "a", factors), right)
-        x = _solve(stem, name, dtype, factors, ipiv, right, (uplo, is_rook), overwrite_b)
+        x = _solve(stem, name, dtype, factors, ipiv, right, flags, overwrite_b)
         return shaped_like(x, b), 0
 
     return _dressed(sytrs, stem, name, dtype)
@@ -166,18 +170,17 @@ def _solve(
     a: Array,
     ipiv: Any,
     b: Array,
-    uplo_and_rook: tuple[Uplo, bool],
+    flags: dict[str, Any],
     overwrite_b: Flag,
     info: Any = None,
 ) -> Array:
     """The solution; `a` and `b` are what `as_stack` has left. Where `info` is not 0, b stays."""
-    key = call_key(name, stem, *uplo_and_rook, *(() if info is None else (True,)))
+    key = call_key(name, stem, *flags.values(), *(() if info is None else (True,)))
     left = (ipiv,) if info is None else (info, ipiv)
     if (repeated := replay_factor(key, (a, b), overwrite_b, left)) is not None:
         return repeated[0]
     call, source = factor_call(name, dtype, {"a": a}, "b", b, overwrite_b)
     how: dict[str, Any] = {"input_integers": (pivots_of(call, ipiv, a.shape[-1], "ipiv"),), "counts": ()}
-    flags = dict(zip(("uplo", "rook"), uplo_and_rook, strict=True))
     (x,) = run_by_row(call, stem, flags, source, (call.inputs[0],), info=info, key=key, **how)
     return x
 
@@ -227,18 +230,17 @@ def _make_sysv(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
         ([1.0, 2.0], 0)
         """
         matrix, right = as_stack(name, "a", a, dtype), as_stack(name, "b", b, dtype)
-        uplo, is_rook = Uplo.parse(lower, name, "lower"), enabled(rook, name, "rook")
+        flags = _flags(name, lower, rook)
         _check_lwork(name, lwork, matrix.shape[-1])
         overwrites = check_system(name, matrix, right, overwrite_a, overwrite_b)
         if dtype is None:
             letter = common_dtype_of(name, (matrix, right)).letter
             named = FUNCTIONS.get(letter + stem) or FUNCTIONS[letter + "sysv"]
             passed = a, b, lwork, lower, overwrites, overwrite_b
-            solved: tuple[Array, Any, Array, Any] = named(*passed, rook=is_rook)
+            solved: tuple[Array, Any, Array, Any] = named(*passed, rook=flags["rook"])
             return solved
-        ldu, ipiv, info = _factor(factors, name, dtype, matrix, uplo, overwrites, is_rook)
+        ldu, ipiv, info = _factor(factors, name, dtype, matrix, flags, overwrites)
         with AfterOverwriting(ldu is matrix):
-            flags = uplo, is_rook
             x = _solve(solution, name, dtype, ldu, ipiv, right, flags, overwrite_b, info)
         return ldu, ipiv, shaped_like(x, b), info
 
@@ -311,7 +313,7 @@ def _make_sytri(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         >>> inv_a.real.tolist(), info
         ([[0.5625, 0.0], [-0.125, 0.25]], 0)
         """
-        flags = {"uplo": Uplo.parse(lower, name, "lower"), "rook": enabled(rook, name, "rook")}
+        flags = _flags(name, lower, rook)
         key = call_key(name, stem, *flags.values())
         if (repeated := replay_factor(key, (a,), overwrite_a, (ipiv,))) is not None:
             inverse, info = repeated
@@ -333,7 +335,8 @@ def matrices_on_device(
     row of a lower triangle that of `a`, and a number, of an upper one in reverse.
     """
     uplo, n = Uplo.LOWER if lower else Uplo.UPPER, a.shape[-1]
-    factors, ipiv, _ = _factor("hetrf" if hermitian else "sytrf", name, dtype, a, uplo, overwrite_a)
+    stem, flags = "hetrf" if hermitian else "sytrf", {"uplo": uplo, "rook": False}
+    factors, ipiv, _ = _factor(stem, name, dtype, a, flags, overwrite_a)
     key = call_key(name, "as matrices", uplo, hermitian)
     if (repeated := replay_factor(key, (factors,), True, (ipiv,))) is not None:
         factor, rows, d = repeated

@@ -68,7 +68,7 @@ def launch_list(
 def new_launch_list(
     info: Operand, s: Operand, u: Operand, vh: Operand, a: Operand, out: Operand, *, vectors: bool
 ) -> LaunchList | None:
-    """Return the same list beside a new output, which stays as it is."""
+    """Return the same list with a new output, which stays as it is."""
     return None if a.is_empty else cached_launch_list(_emit_new, (info, s, u, vh, a, out), (vectors,))
 
 
