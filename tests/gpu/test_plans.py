@@ -182,7 +182,7 @@ def test_arrays_that_do_not_fit(library):
         (ValueError, "plan_gemm: b has shape", (a, room[1][:40, :48], out)),
         (ValueError, "plan_gemm: out has shape", (a, b, library.put(np.eye(48)))),
         (ValueError, "float32", (a, library.put(np.eye(64, dtype="f4", order="F"))[:48, :48], out)),
-        (ValueError, "b lies 8 bytes beyond", (a, room[1][1:49, :48], out)),
+        (ValueError, "b begins 8 bytes beyond", (a, room[1][1:49, :48], out)),
         (OverlapError, "shares memory with a", (a, b, a)),
         (OverlapError, "shares memory with b", (a, b, room[1][16:, 16:])),
         (TypeError, "out a NumPy array", (a, b, np.eye(48))),
