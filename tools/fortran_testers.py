@@ -155,7 +155,7 @@ def parts(output: str) -> Iterator[Part]:
 
 def run(tester: Path, text: str, made: Path | None, on: str) -> tuple[str, str]:
     """What a tester prints, and what the calls of pyblasgpu do."""
-    paths = f"{ROOT}:{ROOT / 'tests'}"
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "tests"), *sys.path[1:]])
     environment = os.environ | {"PYTHONPATH": paths, "PYBLASGPU_TESTED_ON": on, "OPENBLAS_NUM_THREADS": "1"}
     if on == "simulator":
         environment["NUMBA_ENABLE_CUDASIM"] = "1"
