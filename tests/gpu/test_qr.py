@@ -9,6 +9,7 @@ import pytest
 from lapack_testers import PATHS, THRESHOLD, worst
 from lapack_testers import SHAPES as SHAPES_OF_TESTERS
 from qr_cases import SETS, check_factors, matrix_of, nearly_equal_columns, relative_residual
+from scipy.linalg import get_lapack_funcs
 
 from pyblasgpu import lapack, linalg, set_math_mode
 from pyblasgpu.dispatch.overrides import override
@@ -288,15 +289,20 @@ def test_pivots_by_panels(kind, letter, shape):
 
 
 def check_pivots(kind, letter, shape, room):
-    """The factors of a matrix of a set, and sizes on the diagonal that increase by no more than `room`."""
+    """The factors of a matrix of a set, and sizes on the diagonal that increase by no more than `room`. Q is
+    LAPACK's, so it is the vectors and tau that are tested.
+    """
     a = matrix_of(kind, letter, *shape)
     k = min(shape[-2:])
+    (orgqr,) = get_lapack_funcs(("orgqr" if letter in "sd" else "ungqr",), (a,))
     for order in "CF":
         for _ in range(2):  # new, and kept
             qr, jpvt, tau, _, info = lapack.geqp3(cupy.array(a, order=order))
             columns, r = jpvt.get(), np.triu(qr[..., :k, :].get())
             assert info == 0 and (np.sort(columns) == np.arange(1, shape[-1] + 1)).all()
-            q = lapack.orgqr(qr[..., :k], tau)[0].get()
+            vectors = qr[..., :k].get().reshape(-1, shape[-2], k)
+            made = [orgqr(*each)[0] for each in zip(vectors, tau.get().reshape(-1, k), strict=True)]
+            q = np.reshape(made, (*shape[:-1], k))
             check_factors(np.take_along_axis(a, columns[..., None, :] - 1, -1), q, r)
             sizes = np.abs(np.diagonal(r, axis1=-2, axis2=-1)).astype("d")
             eps = np.finfo(a.dtype).eps

@@ -145,6 +145,7 @@ def special(blocks=1, kernels=geqp3) -> None:
         assert sorted(jpvt[z]) == [1, 2, 3, 4]
         q = lapack.dorgqr(a[z], tau[z])[0]
         np.testing.assert_allclose(q @ np.triu(a[z, :4]), start[z][:, jpvt[z] - 1], atol=1e-14)
+        np.testing.assert_allclose(q.T @ q, np.eye(4), atol=1e-14)  # of columns of rounding errors too
     assert (np.abs(np.diagonal(a[1])[2:]) < 1e-13).all() and jpvt[2].tolist() == [3, 2, 1, 4]
     assert sorted(jpvt[3]) == [1, 2, 3, 4] and jpvt[4].tolist() == [1, 4, 3, 2]
 
