@@ -4,7 +4,8 @@
 prints milliseconds of a call, medians of CUDA events, on PyTorch tensors of normal numbers. `geqrf` gives
 LAPACK's factors, `qr` reduced Q and R, `svd` reduced U and V, `lstsq` a solution with one right-hand side.
 `large_` routines are of one matrix, and PyTorch calls cuSOLVER for them; `tensor_geqrf` multiplies on tensor
-cores. Residuals and departures from orthogonality are in units of n u. Means are of batches and of tall
+cores. Neither PyTorch nor cuSOLVER has `geqp3`, QR with pivots: its rival is SciPy's on all cores, in host
+memory. Residuals and departures from orthogonality are in units of n u. Means are of batches and of tall
 matrices apart.
 """
 
@@ -14,6 +15,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from functools import partial
 from typing import Any
+
+from scipy.linalg import get_lapack_funcs
 
 from benchmarks.batched import Call
 from benchmarks.study import Namespace, Option, Row, Rows, Study, main, means
@@ -44,10 +47,11 @@ TALL = ((100_000, 32), (1_000_000, 32), (1_000_000, 128), (1_000_000, 512))  # r
 SPECTRA = ((512, 3), (4096, 16), (4096, 32), (1024, 64), (500, 100), (128, 128), (64, 256))
 ORDERS = (512, 1024, 2048, 4096, 8192)  # of one matrix
 QR_ORDERS = (1024, 2048, 4096, 8192, 16384)
+PIVOTED = ((1, 512), (1, 1024), (1, 2048), (1, 4096), (132, 256))
 LARGE = {"large_eigh": "eigh", "large_svd": "svd"}
 LARGE_QR = {"large_geqrf": "geqrf", "large_orgqr": "orgqr", "large_ormqr": "ormqr"}
 KINDS = LARGE | LARGE_QR | {"tensor_geqrf": "geqrf"}
-ROUTINES = ("geqrf", "qr", "lstsq", *LARGE_QR, "tensor_geqrf", "cholesky", "eigh", "svd", *LARGE)
+ROUTINES = ("geqrf", "qr", "lstsq", "geqp3", *LARGE_QR, "tensor_geqrf", "cholesky", "eigh", "svd", *LARGE)
 LONG = 50.0  # milliseconds of a call of which one is timed
 FAULTY = 10.0  # residuals and departures beyond are wrong
 
@@ -58,6 +62,8 @@ def shapes(routine: str, letter: str) -> list[tuple[int, int, int]]:
     tall = [(1, m, n) for m, n in TALL]
     if routine in LARGE or routine in LARGE_QR:
         return [(1, n, n) for n in (ORDERS if routine in LARGE else QR_ORDERS)]
+    if routine == "geqp3":
+        return [(count, n, n) for count, n in PIVOTED]
     if routine in ("eigh", "svd"):
         return [(count, n, n) for count, n in SPECTRA if _has_kernel(routine, letter, n)]
     if routine == "tensor_geqrf":
@@ -87,7 +93,10 @@ def problem(letter: str, routine: str, shape: tuple[int, int, int]) -> Any:
 
 
 def calls(routine: str, a: Any) -> tuple[Call, Call]:
-    """Ours and PyTorch's."""
+    """Ours and PyTorch's, or of `geqp3` SciPy's."""
+    if routine == "geqp3":
+        (host,) = get_lapack_funcs(("geqp3",), (matrices := a.cpu().numpy(),))
+        return lambda: lapack.geqp3(a)[:3], lambda: [host(each) for each in matrices]
     if routine in ("orgqr", "ormqr"):
         qr, tau = torch.geqrf(a)
         if routine == "orgqr":
@@ -140,6 +149,10 @@ def errors(routine: str, a: Any, result: Any) -> Row:
         result = result, torch.geqrf(a)[0].triu()
     elif routine == "geqrf":
         result = lapack.orgqr(*result)[0], result[0][..., :k, :].triu()
+    elif routine == "geqp3":
+        qr, pivots, tau = result
+        a = a.gather(-1, (pivots.long() - 1)[..., None, :].expand(a.shape))
+        result = lapack.orgqr(qr, tau)[0], qr.triu()
     q, r = result
     return {"residual": _largest(a - q @ r, a) / unit, "departure": _largest(q.mH @ q - eye, eye) / unit}
 
@@ -161,10 +174,11 @@ def _measured(routine: str, letter: str, shape: tuple[int, int, int], repeats: i
     with set_math_mode("tensor") if in_mode else nullcontext():
         row.update(errors(kind, a, ours()))
         row["ours_ms"] = _milliseconds(ours, repeats)
-    row["torch_ms"] = _milliseconds(theirs, repeats)
+    rival = "scipy_ms" if kind == "geqp3" else "torch_ms"
+    row[rival] = _milliseconds(theirs, repeats)
     if not max(row["residual"], row.get("departure", 0.0)) <= FAULTY:
         row["problem"] = "inaccurate"
-    return {**row, "ratio": row["torch_ms"] / row["ours_ms"]}
+    return {**row, "ratio": row[rival] / row["ours_ms"]}
 
 
 def _milliseconds(call: Call, repeats: int) -> float:

@@ -9,7 +9,10 @@ from vendor_tables import runs_of
 
 from pyblasgpu.bench.machine import short_commit
 
-__all__ = ["contest_cases"]
+__all__ = ["RIVALS", "contest_cases"]
+
+#: What has the rival's milliseconds: PyTorch's, or SciPy's of what PyTorch lacks.
+RIVALS = ("torch_ms", "scipy_ms")
 
 
 class Case(NamedTuple):
@@ -25,7 +28,7 @@ def contest_cases(results: Path, device: str) -> dict[Case, tuple[dict[str, Any]
     newest: dict[Case, tuple[dict[str, Any], str]] = {}
     for run in sorted(runs_of(results, device), key=lambda run: run["date"]):
         for row in run.get("results", []):
-            if "torch_ms" in row and "problem" not in row:
+            if any(name in row for name in RIVALS) and "problem" not in row:
                 case = Case(row["routine"], row["count"], row["m"], row["n"], row["dtype"])
                 newest[case] = row, short_commit(run["commit"])
     return newest

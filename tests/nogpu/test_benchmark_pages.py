@@ -129,12 +129,15 @@ def test_contests(benchmarks, tmp_path):
     case = {"routine": "qr", "count": 8, "m": 20, "n": 10, "dtype": "s", "ours_ms": 2.0, "torch_ms": 4.0}
     rows = [{**case, "ratio": 2.0}, {**case, "m": 10, "ratio": 8.0}, {**case, "dtype": "d", "ratio": 3.0}]
     rows += [{**case, "m": 5, "ratio": 99.0, "problem": "inaccurate"}]
+    rows += [{**case, "routine": "geqp3", "m": 10, "ratio": 4.0, "scipy_ms": 8.0}]
+    rows[-1].pop("torch_ms")
     run = {"device": "A card", "date": "2026-01-01", "commit": "abcdef012", "results": rows}
     (folder / "a.json").write_text(json.dumps(run))
     lines = list(benchmarks.contest_tables(tmp_path, "A card"))
     assert "| 8 of 20 × 10 | 2 / 4, **2.00** | 2 / 4, **3.00** |" in lines
     assert "| mean, least | **2.00**, 2.00 | **3.00**, 3.00 |" in lines and "99.00" not in "".join(lines)
     assert "| mean, least | **8.00**, 8.00 |  |" in lines and "| reduced Q and R, tall | s | d |" in lines
+    assert "| 8 of 10 × 10 | 2 / 8, **4.00** |  |" in lines  # of a rival other than PyTorch
     assert not list(benchmarks.vendor_tables(tmp_path, "A card"))
 
 
