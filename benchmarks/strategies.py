@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any, NamedTuple
 
+import numpy as np
 from rich.table import Table
 from scipy.stats import spearmanr
 
@@ -88,7 +89,7 @@ def ranking(recording: Recording, problem: Problem) -> Ranking:
         for measurement, t in recording.seconds.items()
         if measurement.problem == problem
     }
-    points = {config: recording.search.score(config, *problem) for config in seconds}
+    points = dict(zip(seconds, recording.search.scores(tuple(seconds), *problem), strict=True))
     ranked = sorted(seconds, key=points.__getitem__, reverse=True)
     best = min(seconds.values())
     correlation = spearmanr([points[c] for c in ranked], [1 / seconds[c] for c in ranked]).statistic
@@ -190,11 +191,8 @@ def cut_short(recording: Recording, ordered: Sequence[Any], share: float) -> lis
 
 def by_best_score(search: SearchProblem) -> list[Any]:
     """The candidates, those first that score best anywhere."""
-    return sorted(
-        search.candidates,
-        key=lambda c: max(search.score(c, *problem) for problem in search.problems),
-        reverse=True,
-    )
+    best = np.max([search.scores(search.candidates, *problem) for problem in search.problems], axis=0)
+    return [search.candidates[i] for i in np.argsort(-best, kind="stable")]
 
 
 def early_table(recorded: dict[Key, Recording]) -> Table:

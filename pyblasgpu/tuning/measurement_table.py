@@ -93,7 +93,7 @@ class MeasurementTable:
     def _log_score(self, problem: Problem) -> np.ndarray:
         """Return the logarithm of every candidate's score."""
         if problem not in self._log_scores:
-            scores = [self.search.score(config, *problem) for config in self.search.candidates]
+            scores = self.search.scores(self.search.candidates, *problem)
             self._log_scores[problem] = np.log(np.maximum(scores, TINY))
         return self._log_scores[problem]
 

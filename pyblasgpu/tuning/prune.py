@@ -9,20 +9,20 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from operator import ge
+from itertools import islice
 from typing import Any
 
 import numpy as np
 
 from ..database import FAMILIES, tuned_points
 from ..dispatch.product_kinds import persistent
-from ..errors import ConfigError, require
+from ..errors import ConfigError
 from ..gpu.device import Device
 from ..gpu.garbage import uncollected
 from ..kernels.common.axes import Axis, Parameters, length
 from ..kernels.space import space
 from ..model.occupancy import Fit, check_device, demand, has_register_slack, registers_needed
-from ..model.score import score, scores
+from ..model.score import scores
 from ..types import DTYPES
 from .configs import ConfigBuilder
 
@@ -63,6 +63,7 @@ LEAF_GUIDELINES = Guidelines(threads=32, reuse=0.6)
 
 EXHAUSTIVE_SCORE = 0.95  # of all ways to load every tile, some 10^5, what the guidelines require by default
 NORMAL = 24  # candidates that 'normal' keeps for each size class
+OUTERMOST = 500  # values of the outermost loop that are scored at once
 ALIKE = 4  # and of these with the same block of C
 PERSISTENT = {"quick": 2, "normal": 6, "exhaustive": 12}  # persistent candidates for each size class
 
@@ -143,20 +144,16 @@ def candidates(
     wanted = guidelines or defaults(stem, dtype, effort)
     axes = space(stem, DTYPES[dtype], layout, device, effort)
     problems = problems or [extents for _, extents in tuned_points(stem)]
-    least: list[float] = []
     fit = Fit(device)
 
     def check(config: Any) -> None:
         check_device(config, device)
         check_guidelines(config, fit, wanted)
-        if least:
-            points = (score(stem, config, extents, device) for extents in problems)
-            require(any(map(ge, points, least)), "score", f"a score >= {wanted.score} of the best")
 
     walk = _Walk(ConfigBuilder(stem, dtype, layout), check)
     if wanted.score:  # the first axis says how well the best may do
         best = scores(list(walk(axes[:1], Funnel())), problems, device).max(axis=0, initial=0.0)
-        least = [wanted.score * points for points in best.tolist()]
+        walk.is_near = lambda configs: (scores(configs, problems, device) >= wanted.score * best).any(axis=1)
     funnel = Funnel()
     configs = list(walk(axes, funnel))
     funnel.left = list(dict.fromkeys(configs))
@@ -188,7 +185,14 @@ class _Walk:
     make : ConfigBuilder
     check : callable
         Raises `ConfigError` for a Config that is not wanted.
+
+    Attributes
+    ----------
+    is_near : callable or None
+        Returns of which Configs the score is near the best; those of a loop are scored at once.
     """
+
+    is_near: Callable[[list[Any]], Any] | None = None
 
     def __init__(self, make: ConfigBuilder, check: Callable[[Any], None]):
         self._make, self._check = make, check
@@ -196,37 +200,51 @@ class _Walk:
     def __call__(self, axes: Sequence[Axis], funnel: Funnel) -> Iterator[Any]:
         """The Configs at the innermost points, in the order of the loops."""
         outermost, *rest = axes
-        for values in outermost({}):
-            points: list[_Point] = list(self._beyond(({}, None), values, rest, funnel))
+        values = iter(outermost({}))
+        while some := list(islice(values, OUTERMOST)):
+            points = self._beyond([(({}, None), first) for first in some], rest, funnel)
             for at, axis in enumerate(rest, start=1):
-                points = [
-                    inner
-                    for point in points
-                    for values in axis(point[0])
-                    for inner in self._beyond(point, values, axes[at + 1 :], funnel)
-                ]
+                steps = [(point, inner) for point in points for inner in axis(point[0])]
+                points = self._beyond(steps, axes[at + 1 :], funnel)
             funnel.total += len(points)
             yield from (config for _, config in points)
 
     def _beyond(
-        self, point: _Point, values: Parameters, rest: Sequence[Axis], funnel: Funnel
-    ) -> tuple[_Point, ...]:
-        """The point that is reached from another by further `values`, `rest` being the loops within; none
-        where a rule is broken.
+        self, steps: list[tuple[_Point, Parameters]], rest: Sequence[Axis], funnel: Funnel
+    ) -> list[_Point]:
+        """The points that are reached from others by further values, `rest` being the loops within; without
+        those where a rule is broken.
         """
-        chosen, before = point
-        if values.items() <= chosen.items():
-            return (point,)
-        tried = {**chosen, **values}
-        if before is not None and all(getattr(before, name) == value for name, value in values.items()):
-            return ((tried, before),)
-        try:
-            config = self._make(tried, before, values)
-            self._check(config)
-        except ConfigError as broken:
-            funnel.drop(broken.rule, math.prod(length(axis, tried) for axis in rest))
-            return ()
-        return ((tried, config),)
+        points, checked = list[_Point](), list[int]()
+        for point, values in steps:
+            chosen, before = point
+            if values.items() <= chosen.items():
+                points.append(point)
+                continue
+            tried = {**chosen, **values}
+            if before is not None and all(getattr(before, name) == value for name, value in values.items()):
+                points.append((tried, before))
+                continue
+            try:
+                config = self._make(tried, before, values)
+                self._check(config)
+            except ConfigError as broken:
+                funnel.drop(broken.rule, _branch(tried, rest))
+            else:
+                checked.append(len(points))
+                points.append((tried, config))
+        if self.is_near is None or not checked:
+            return points
+        near = self.is_near([points[at][1] for at in checked])
+        far = {at for at, is_kept in zip(checked, near, strict=True) if not is_kept}
+        for at in far:
+            funnel.drop("score", _branch(points[at][0], rest))
+        return [point for at, point in enumerate(points) if at not in far]
+
+
+def _branch(tried: Parameters, rest: Sequence[Axis]) -> int:
+    """How many points the loops within would reach."""
+    return math.prod(length(axis, tried) for axis in rest)
 
 
 #: Values chosen, and the Config of these, which has been checked.

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ..database import tuned_points
 from ..gpu.device import Device
 from ..kernels.registry import FAMILIES, Axes
-from ..model.score import score
+from ..model.score import scores
 
 __all__ = [
     "Axes",
@@ -60,8 +60,8 @@ class SearchProblem(NamedTuple):
         Configs that keep the rules.
     problems : tuple of (str, tuple of int)
         Problems for which the fastest Config is wanted.
-    score : callable
-        ``score(config, size, extents)``, an estimate; larger is better.
+    scores : callable
+        ``scores(candidates, size, extents)``, an estimate for each; larger is better.
     axes : Axes
         The lines of the line search, and what makes two candidates variants of one tile.
     other_families_best : mapping of (str, tuple of int) to float
@@ -70,15 +70,14 @@ class SearchProblem(NamedTuple):
 
     candidates: tuple[Any, ...]
     problems: tuple[Problem, ...]
-    score: Callable[[Any, str, tuple[int, ...]], float]
+    scores: Callable[[tuple[Any, ...], str, tuple[int, ...]], Sequence[float]]
     axes: Axes = Axes()
     other_families_best: Mapping[Problem, float] = MappingProxyType({})
 
     def best_scores(self) -> dict[Problem, float]:
         """The best score for each problem."""
         return {
-            problem: max((self.score(config, *problem) for config in self.candidates), default=0.0)
-            for problem in self.problems
+            problem: max(self.scores(self.candidates, *problem), default=0.0) for problem in self.problems
         }
 
 
@@ -93,8 +92,9 @@ def search_problem_of(
 ) -> SearchProblem:
     """The search among `candidates` of a family, on all its problems or on those of the classes `sizes`."""
 
-    def points(config: Any, size: str, extents: tuple[int, ...]) -> float:
-        return score(stem, config, extents, device)
+    def points(configs: tuple[Any, ...], size: str, extents: tuple[int, ...]) -> list[float]:
+        at_problem: list[float] = scores(configs, [extents], device)[:, 0].tolist()
+        return at_problem
 
     return SearchProblem(candidates, tuned_points(stem, sizes), points, FAMILIES[stem].axes)
 

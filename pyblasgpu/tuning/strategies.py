@@ -59,10 +59,10 @@ def likely(search: SearchProblem, least_shares: Sequence[float] = LIKELY) -> Bat
     # of each candidate and class, the largest part of the best score
     shares: dict[tuple[Any, str], float] = {}
     for size, extents in search.problems:
-        points = {config: search.score(config, size, extents) for config in search.candidates}
+        points = search.scores(search.candidates, size, extents)
         least = OTHER_FAMILY * search.other_families_best.get((size, extents), 0.0)
-        best = max(points.values())
-        for config, each in points.items():
+        best = max(points)
+        for config, each in zip(search.candidates, points, strict=True):
             if each >= least:
                 shares[config, size] = max(each / max(best, TINY), shares.get((config, size), 0.0))
     all_measurements = everywhere(search.candidates, search.problems)
