@@ -14,10 +14,14 @@ __all__ = ["close", "entered", "outcome", "same_outcome"]
 def outcome(function: Any, given: dict[str, Any]) -> tuple[Any, list[np.ndarray]]:
     """The results of a call, or its error, and its arrays afterwards."""
     copies: dict[int, Any] = {}
-    mine = {
-        name: copies.setdefault(id(value), np.copy(value, order="K")) if type(value) is np.ndarray else value
-        for name, value in given.items()
-    }
+
+    def copied(value: Any) -> Any:
+        if type(value) is tuple:
+            return tuple(map(copied, value))
+        is_array = type(value) is np.ndarray
+        return copies.setdefault(id(value), np.copy(value, order="K")) if is_array else value
+
+    mine = {name: copied(value) for name, value in given.items()}
     for name, value in given.items():
         if type(value) is np.ndarray:
             mine[name].flags.writeable = value.flags.writeable

@@ -19,7 +19,7 @@ from .. import database
 from ..database import FIXED, TUNED, Document, Entry, Family, sizes_of
 from ..database.policy import REFERENCE, Policy, computed, merged, reference
 from ..errors import ConfigError, DatabaseWarning, require
-from ..gpu.device import Device, known
+from ..gpu.device import Device, here, known
 from ..gpu.garbage import uncollected
 from ..gpu.user_folders import NoFolder, data_folder, tell_once
 from ..model.occupancy import check_device
@@ -33,6 +33,7 @@ __all__ = [
     "Filed",
     "Level",
     "all_of_class",
+    "common_host_order",
     "documents",
     "forget",
     "memo",
@@ -227,6 +228,13 @@ def rates_of(device: Device) -> Policy:
     for _, document in reversed(documents(device)):
         policy = merged(policy, document.policy)
     return _changed(policy)
+
+
+@memo(1 << 3)
+def common_host_order(letter: str) -> float | None:
+    """Return the order from which on host matrices go to any device; None where they differ, or without."""
+    orders = {rates_of(device).host_min_order[letter] for device in here()}
+    return orders.pop() if len(orders) == 1 else None
 
 
 def reference_policy() -> Policy:

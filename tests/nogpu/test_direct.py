@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import inspect
 import zlib
+from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock
 
+import fake_device
 import numpy as np
 import pytest
 from direct_calls import entered, outcome, same_outcome
 
 import pyblasgpu
 from pyblasgpu import blas, lapack, linalg
+from pyblasgpu.dispatch import choose, tuned_files
 from pyblasgpu.frontend import backend_status
 from pyblasgpu.frontend.calls.attempts import attempt_of
+from pyblasgpu.gpu import context
+from pyblasgpu.gpu.device import known
 from pyblasgpu.routine_table import typed_names
 
 #: Functions of which SciPy's serve some calls, by name.
@@ -53,11 +59,12 @@ class Arguments:
         if name in ("alpha", "beta", "s") or (name in "ac" and is_level_1):
             odd = (2j, np.float64(2), np.float32(3), "2", np.nan, True, 10**400)
             return self.pick(*odd) if self.is_odd else self.pick(1, 1.0, 0.5, 0, -2)
-        if name == "piv":
-            return self.rng.integers(0, self.n + (self.is_odd and self.rng.random() < 0.2), self.n, np.int32)
+        if name in ("piv", "ipiv"):
+            most, first = self.n + (self.is_odd and self.rng.random() < 0.2), int(name == "ipiv")
+            return self.rng.integers(first, most + first, self.n, np.int32)
         if name in ("a", "b", "c", "lu"):
             return self.array(2)
-        if name in ("x", "y"):
+        if name in ("x", "y", "tau"):
             return self.array(1)
         if name[:3] in ("inc", "off") or name in ("n", "lda", "lwork"):
             return self.pick(0, 1, 2, -1, None) if self.is_odd else int(name.startswith("inc"))
@@ -134,6 +141,13 @@ CALLS = {
     "dgeqrf": (A,),
     "dsytrf": (A,),
     "dsysv": (A, X),
+    "dsytrs": (A, PIV + 1, X),
+    "dlaswp": (A, PIV),
+    "dgeqp3": (A,),
+    "dorgqr": (A, X),
+    "dsyevd": (A,),
+    "dgesdd": (A,),
+    "dgels": (A, A),
     "zher2": (1.0, X + 0j, X + 1j),
 }
 
@@ -167,6 +181,24 @@ def test_small_arrays_stay_on_the_processor(from_ten, name):
     from_ten.clear()
     modules, _ = entered(lambda: DIRECT[name](*CALLS[name]))
     assert not from_ten and "pyblasgpu.frontend.calls.call" not in modules
+
+
+@pytest.mark.parametrize("orders", [(10, 10), (10, 3)])
+def test_what_all_devices_have_in_common_is_found_once(from_ten, monkeypatch, decide_by, orders):
+    """Which device is current does not matter where their orders are one."""
+    devices = [replace(known("h200"), ordinal=number) for number in range(2)]
+    fake_device.described(monkeypatch, *devices)
+    policies = {
+        each: replace(tuned_files.rates_of(each), host_min_order=dict.fromkeys("sdcz", order))
+        for each, order in zip(devices, orders, strict=True)
+    }
+    monkeypatch.setattr(tuned_files, "rates_of", policies.__getitem__)
+    current = Mock(return_value=1)
+    monkeypatch.setattr(context, "current_device", current)
+    choose.reload()
+    blas.dgemm(2, A, A)
+    assert bool(from_ten) == (orders[1] < 4) and current.called == (len({*orders}) > 1)
+    choose.reload()
 
 
 def test_large_matrices_are_a_cards(from_ten):

@@ -346,7 +346,7 @@ def test_arrays_on_a_device(fake, monkeypatch, letter, shape, order, overwrite, 
     start = np.array(a if order == "C" else a.swapaxes(-1, -2), order="C")
     host_qr, host_tau, _, _ = lapack.geqrf(a)
     bound = 200 * DTYPES[letter].unit_roundoff
-    for number in range(3):
+    for _ in range(3):
         monkeypatch.setattr(qr_functions, "factor_call", checked)
         put = on_device(start)
         put = put if order == "C" else put.swapaxes(-1, -2)
@@ -369,7 +369,7 @@ def test_arrays_on_a_device(fake, monkeypatch, letter, shape, order, overwrite, 
         q, _, _ = routine("orgqr")(reflectors, tau, overwrite_a=overwrite)
         check_factors(a, q.host, np.triu(qr.host[..., :k, :]))
         assert (q is reflectors) == bool(overwrite)
-        assert checked.call_count == 5 + 3 * (number + 1)  # and those of host arrays
+        assert sum(not isinstance(call.args[4], np.ndarray) for call in checked.call_args_list) == 5
 
 
 @pytest.mark.parametrize("letter", DTYPES)

@@ -12,13 +12,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...cpu.scipy.values import is_finite
 from ...frontend.arrays.layouts import is_column_major
 from ...frontend.calls import call_cache
 from ...routine import FLAGS, Matrix, Routine
 from ...routine_table import ROUTINES
 from ...types import DTYPES, Diag, Side, Trans, Uplo
 
-__all__ = ["replay"]
+__all__ = ["host_pair", "replay"]
 
 #: Kinds of calls on NumPy arrays, by routine and flags, that are kept.
 MOST_CALLS = 1024
@@ -52,12 +53,15 @@ class _Order(NamedTuple):
         The inputs that are transposed then.
     swaps : bool
         Whether both inputs change places then.
+    conjugates : bool
+        Whether vectors and alpha are conjugated then.
     """
 
     flips: Mapping[int, tuple[str, ...]] = {}
     mirrors: tuple[str, ...] | None = None
     turns: tuple[int, ...] = ()
     swaps: bool = False
+    conjugates: bool = False
 
 
 _TRIANGLE = _Order({0: ("uplo", "trans")}, ("side", "trans"), (1,))
@@ -72,9 +76,10 @@ _ORDERS = {
     "symv": _Order({0: ("uplo",)}, ()),
     "trmv": _Order({0: ("uplo", "trans")}, ()),
     "trsv": _Order({0: ("uplo", "trans")}, ()),
-    "ger": _Order({}, (), (), True),  # real, as what complex Inf becomes depends on the order of factors
+    "ger": _Order({}, (), (), True),
     "syr": _Order({}, ("uplo",)),
     "syr2": _Order({}, ("uplo",)),
+    **dict.fromkeys(("her", "her2"), _Order({}, ("uplo",), conjugates=True)),
     **dict.fromkeys(("hemm", "herk", "her2k", "hemv"), _Order()),
 }
 _REALS = (int, float, np.float64)
@@ -202,6 +207,14 @@ class _Map(_HostCall):
         return None if done is None else target
 
 
+class _Pair(_HostCall):
+    """SWAP and ROT; what is `out` of others are options."""
+
+    def run(self, inputs: tuple[Any, ...], out: Any, alpha: Any, beta: Any, backend: str | None) -> Any:
+        attempts = self.attempts.get(inputs[0].dtype)
+        return None if attempts is None or attempts[0] is None else attempts[0].run(inputs, out, backend)
+
+
 class _Arrangement(NamedTuple):
     """How SciPy's function takes the arrays of a call, of certain orders in memory."""
 
@@ -217,8 +230,8 @@ class _Product(_HostCall):
     def __init__(self, routine: Routine, flags: Mapping[str, Any]) -> None:
         super().__init__(routine)
         self._order = _ORDERS[routine.stem]
-        if self._order.swaps and not flags:
-            self.attempts = {dtype: each for dtype, each in self.attempts.items() if dtype.kind == "f"}
+        # what complex Inf becomes depends on the order of factors
+        self._is_ordered = self._order.swaps and not flags
         self._codes = {name: _CODES[flag] for name, flag in flags.items()}
         self._arrangements: dict[tuple[Any, ...], _Arrangement | None] = {}
         self._has_beta = "beta" in routine.arguments
@@ -257,6 +270,11 @@ class _Product(_HostCall):
             arrays = tuple([array.T if i in turned else array for i, array in enumerate(inputs)])
         if is_reversed:
             arrays = arrays[::-1]
+        if is_row_major and self._order.conjugates:
+            arrays, alpha = tuple([array.conj() for array in arrays]), _conjugate(alpha)
+        is_ordered = self._is_ordered and inputs[0].dtype.kind == "c"
+        if is_ordered and out is not None:
+            return None
         if out is None:
             if type(beta) not in _REALS or beta != 0:
                 return None
@@ -271,6 +289,8 @@ class _Product(_HostCall):
         result = attempt.run((alpha, *arrays) if self._has_alpha else arrays, flags, backend)
         if result is None or out is not None:
             return None if result is None else out
+        if is_ordered and not is_finite(result):
+            return None
         return result.T if is_row_major else result
 
     def _copied(self, inputs: tuple[Any, ...], out: Any, alpha: Any, beta: Any, backend: str | None) -> Any:
@@ -339,6 +359,35 @@ class _Product(_HostCall):
         is_triangle = self.routine.group == "level3" and "diag" in codes
         names = {"uplo": "lower", **({"trans": "trans_a"} if is_triangle else {})}
         return {names.get(name, name): code for name, code in codes.items() if code}
+
+
+def _conjugate(alpha: Any) -> Any:
+    """Return the conjugate of a number; what is none as it is."""
+    return alpha.conjugate() if isinstance(alpha, complex) else alpha
+
+
+def host_pair(
+    which: str, x: Any, y: Any, numbers: tuple[Any, ...], out: Any, backend: str | None
+) -> tuple[Any, Any] | None:
+    """Exchange or rotate NumPy vectors by SciPy's function, in place or in new ones; None as of `replay`."""
+    if which == "swap":
+        numbers = ()
+    elif which != "rot" or x.dtype.kind != "f":
+        return None
+    if out is None:
+        options = {}
+    elif type(out) is tuple and len(out) == 2 and out[0] is x and out[1] is y:
+        options = {} if which == "swap" else {"overwrite_x": 1, "overwrite_y": 1}
+    else:
+        return None
+    if type(y) is not np.ndarray or x.ndim != 1 or x.shape != y.shape:
+        return None
+    if not x.flags.num & y.flags.num & _CONTIGUOUS:
+        return None
+    if (known := _calls.get((which,))) is None:
+        known = _calls[which,] = _Pair(ROUTINES[which])
+    done: tuple[Any, Any] | None = known.run((x, y, *numbers), options, None, None, backend)
+    return done
 
 
 def is_spread(array: Any) -> bool:

@@ -27,6 +27,7 @@ from ...frontend.calls.lazy_routines import enqueue, routine_module
 from ...frontend.calls.staging import run_staged_in_place
 from ...types import DTYPES, Dtype, Trans
 from ..array_views import views_of
+from .repeated import host_pair
 from .vector_calls import Parts, map_vectors
 
 __all__ = ["pair_vectors"]
@@ -50,7 +51,10 @@ def pair_vectors(
     the inputs become copies of them first.
     """
     name = name or which
-    if _is_repeated(which, name, x, y, numbers, out, stream, backend, parts):
+    if type(x) is np.ndarray and stream is None and dtype is None and not parts:
+        if (done := host_pair(which, x, y, numbers, out, backend)) is not None:
+            return done
+    elif _is_repeated(which, name, x, y, numbers, out, stream, backend, parts):
         return x, y
     common_library(name, ("x", "y"), (x, y))
     dtype = dtype or common_dtype(name, [dtype_name(x), dtype_name(y)], ("x", "y"))

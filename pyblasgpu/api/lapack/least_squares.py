@@ -10,9 +10,10 @@ import numpy as np
 from ...arguments import Array, Flag, enabled
 from ...cpu.scipy.cholesky import lapack
 from ...frontend.arrays.any_array import library_of
+from ...frontend.calls.attempts import UNBLOCKED, by_scipy_without_row
 from ...frontend.calls.factor_replay import ONE, call_key, replay_factor
 from ...frontend.calls.lazy_routines import routine_module
-from ...types import Dtype, Trans
+from ...types import DTYPES, Dtype, Trans
 from ..blas.arrays import common_dtype_of, shaped_like
 from . import lq, qr
 from .call import AfterOverwriting, as_stack, check_beside, dressed, factor_call, without_rows
@@ -79,7 +80,14 @@ def _make_gels(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
             lqr, x, info = _on_device(name, dtype, a, b, op, trans, overwrite_a, overwrite_b)
         return shaped_like(lqr, a), shaped_like(x, b), info
 
-    return dressed(gels, stem, name, dtype, QR)
+    names = {letter: letter + stem for letter in (dtype.letter if dtype else DTYPES)}
+    return by_scipy_without_row(dressed(gels, stem, name, dtype, QR), names, ("a", "b"), _has_few_rows)
+
+
+def _has_few_rows(arrays: list[np.ndarray]) -> bool:
+    """Whether the right-hand sides have the rows that are needed, and no longer workspace is faster."""
+    (m, n), (rows, columns) = arrays[0].shape, arrays[1].shape
+    return bool(max(m, n, columns) < UNBLOCKED and rows == max(m, n))
 
 
 def _check_right_hand_sides(name: str, a: Array, b: Array, lwork: int | None) -> None:

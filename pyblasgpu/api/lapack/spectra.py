@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...arguments import enabled, shown
+from ...cpu.scipy import values
 from ...cpu.scipy.cholesky import lapack
 from ...cpu.scipy.eigen import is_finite
 from ...frontend.arrays.any_array import library_of
+from ...frontend.calls.attempts import by_scipy_without_row
 from ...types import DTYPES, Dtype, Uplo
 from ..blas.vectors import whole
 from ..docstrings import Shared
@@ -291,7 +293,18 @@ def made(
         results: tuple[Any, ...] = (on_device if on_device and is_there else on_host)(arguments)
         return results
 
-    return _finished(call, stem, name, dtype, signature, SPECTRA if on_device else HOST_SPECTRA)
+    function = _finished(call, stem, name, dtype, signature, SPECTRA if on_device else HOST_SPECTRA)
+    row = ROWS[stem]
+    if row.arrays != "a":
+        return function
+    names = {letter: scipys_name(letter, stem) for letter in (dtype.letter if dtype else DTYPES)}
+    square = ("a",) if row.of_complex != stem else ()
+    return by_scipy_without_row(function, names, ("a",), _is_finite, square)
+
+
+def _is_finite(arrays: list[np.ndarray]) -> bool:
+    """Whether LAPACK ends on a matrix, which is of elements that it reads."""
+    return values.is_finite(arrays[0])
 
 
 def _finished(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from math import inf
 from operator import index
 from typing import Any
 
@@ -97,19 +98,17 @@ def multi_dot(arrays: Sequence[Array], *, out: Array = None) -> Array:
 def _splits(extents: list[int]) -> list[list[int]]:
     """After which factor to split the product of factors first ... last, for the fewest operations."""
     count = len(extents) - 1
-    cost = [[0] * count for _ in range(count)]
+    cost: list[list[float]] = [[0] * count for _ in range(count)]
     split = [[0] * count for _ in range(count)]
     for length in range(1, count):
         for first in range(count - length):
             last = first + length
-            work = {
-                middle: cost[first][middle]
-                + cost[middle + 1][last]
-                + extents[first] * extents[middle + 1] * extents[last + 1]
-                for middle in range(first, last)
-            }
-            split[first][last] = min(work, key=lambda middle: work[middle])
-            cost[first][last] = work[split[first][last]]
+            outer, best = extents[first] * extents[last + 1], inf
+            for middle in range(first, last):
+                work = cost[first][middle] + cost[middle + 1][last] + outer * extents[middle + 1]
+                if work < best:
+                    best, split[first][last] = work, middle
+            cost[first][last] = best
     return split
 
 

@@ -24,7 +24,7 @@ from ...frontend.calls.factor_call import FactorCall, plain_integers
 from ...frontend.calls.factor_replay import ONE
 from ...frontend.calls.lazy_routines import launch_list_of
 from ...operands import Operand
-from ...types import Dtype, Side, Trans, Uplo
+from ...types import DTYPES, Dtype, Side, Trans, Uplo
 from ..lapack.call import AfterOverwriting
 from .condition import estimate_inverse_norms
 
@@ -39,6 +39,8 @@ __all__ = [
     "solve_definite",
     "solve_general",
 ]
+
+_DTYPES = {letter: np.dtype(dtype.name) for letter, dtype in DTYPES.items()}
 
 
 def solve_general(
@@ -307,11 +309,11 @@ def _run(
 
 def _is_small(arrays: tuple[np.ndarray, ...], dtype: Dtype) -> bool:
     """Whether these are matrices of this dtype that the processor has factored before a device has them."""
-    order = order_on_processor(dtype.letter)
-    return all(
-        array.ndim == 2 and array.dtype == dtype.name and array.size > 0 and max(array.shape) < order
-        for array in arrays
-    )
+    order, own = order_on_processor(dtype.letter), _DTYPES[dtype.letter]
+    for array in arrays:
+        if array.ndim != 2 or array.dtype != own or not array.size or max(array.shape) >= order:
+            return False
+    return True
 
 
 def _own_matrices(a: np.ndarray) -> np.ndarray:

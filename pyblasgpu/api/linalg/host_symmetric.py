@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from ...cpu.scipy import ldl as cpu_ldl
+from ...cpu.scipy.cholesky import lapack
+from ...frontend.calls.attempts import UNBLOCKED
 from ...frontend.calls.direct import order_on_processor
 from ...frontend.calls.factor_call import plain_integers
 from ...frontend.calls.factor_replay import ONE
@@ -39,12 +41,17 @@ def solve_symmetric(
     in_place: bool,
 ) -> tuple[Any, Any]:
     """x of a x = b, and info; `out` may be `b`, and with `in_place` the factors take the place of `a`."""
+    stem = "he" if hermitian else "sy"
+    if out is None and not in_place and a.ndim == b.ndim == 2 and 0 < max(*a.shape, *b.shape) < UNBLOCKED:
+        small, piv, number = lapack(f"{stem}trf", a.dtype)(a, lower=uplo is Uplo.LOWER)
+        inverse_norms.estimate(small, f"{stem}con", piv, lower=uplo is Uplo.LOWER)
+        solution, _ = lapack(f"{stem}trs", a.dtype)(small, piv, b, lower=uplo is Uplo.LOWER)
+        return np.ascontiguousarray(solution), number
     x, factors = np.array(b, order="C") if out is None else out, a if in_place else copied(a, b)
     pivots, info = _integers(factors)
     with AfterOverwriting(in_place):
         cpu_ldl.sytrf(pivots, info, factors, uplo, hermitian)
-        name, lower = "hecon" if hermitian else "sycon", uplo is Uplo.LOWER
-        inverse_norms.estimate(factors, name, pivots, lower=lower)
+        inverse_norms.estimate(factors, f"{stem}con", pivots, lower=uplo is Uplo.LOWER)
         cpu_ldl.sytrs(pivots, factors, x, uplo, hermitian)
     return x, plain_integers(info, ONE)
 

@@ -16,6 +16,7 @@ from ..lapack import names as lapack
 from .arrays import Arrays, taken
 from .checks import check_values, host_values, solved
 from .docs import documented
+from .structures import host_identity, identity_for, triangle_of
 
 __all__ = ["lu", "lu_factor", "lu_solve"]
 
@@ -200,7 +201,6 @@ def lu(
     arrays = taken(name, {"a": a})
     permuted, indices = enabled(permute_l, name, "permute_l"), enabled(p_indices, name, "p_indices")
     (matrix,), overwrite = arrays.each, enabled(overwrite_a, name, "overwrite_a")
-    xp = arrays.xp
     with arrays.silent():
         check_values(arrays, check_finite, name, matrix)
         if len(matrix.shape) < 2:
@@ -208,8 +208,8 @@ def lu(
         factors, pivots, _ = _factored(arrays, matrix, overwrite and not arrays.library.host)
         m, n = factors.shape[-2:]
         k = min(m, n)
-        lower = xp.tril(factors[..., :, :k], k=-1) + arrays.identity(m, k)
-        upper = xp.triu(factors[..., :k, :])
+        lower = triangle_of(arrays, factors[..., :, :k], True, -1) + identity_for(arrays, m, k)
+        upper = triangle_of(arrays, factors[..., :k, :], False)
         # SciPy's permutation of matrices without elements has none either
         rows = _row_order(host_values(pivots), m if k else 0)
         if permuted and k:
@@ -220,7 +220,9 @@ def lu(
             )
         if permuted:
             return arrays.returned(lower), arrays.returned(upper)
-        permutation = rows if indices else np.eye(rows.shape[-1], dtype=arrays.dtype.real)[rows]
+        permutation = (
+            rows if indices else host_identity(rows.shape[-1], rows.shape[-1], arrays.dtype.real)[rows]
+        )
         return arrays.returned(arrays.from_host(permutation)), arrays.returned(lower), arrays.returned(upper)
 
 

@@ -18,6 +18,7 @@ from .checks import check_values
 from .cholesky_qr import cholesky_qr, is_tall
 from .docs import LINALG
 from .host import orthogonal_from, product_from, reflectors_of
+from .structures import triangle_of
 
 __all__ = ["factors_first", "orthogonal_of", "qr", "qr_multiply"]
 
@@ -170,7 +171,7 @@ def _from_zero(arrays: Arrays, columns: Any) -> Any:
 def _upper(arrays: Arrays, factors: Any) -> Any:
     """R as a matrix of its own."""
     if arrays.library.host or 0 in factors.shape:
-        return arrays.xp.triu(factors)
+        return triangle_of(arrays, factors, False)
     return upper_triangle("qr", factors, arrays.dtype)
 
 
@@ -248,7 +249,7 @@ def qr_multiply(
         _check_matrix(name, matrix)
         factors, tau, columns = _factored(arrays, matrix, overwrite, pivoted)
         product = _multiplied(arrays, factors, tau, other, is_left, conjugated, keeps_rows)
-        r = arrays.xp.triu(factors[..., : min(factors.shape[-2:]), :])
+        r = triangle_of(arrays, factors[..., : min(factors.shape[-2:]), :], False)
         order = [_from_zero(arrays, each) for each in columns]
         return tuple(map(arrays.returned, (product, r, *order)))
 

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.linalg import LinAlgError
 
+from ...cpu.scipy.eigen import small_pairs, small_triplets
 from ...cpu.scipy.level3 import at_elements
 from ...cpu.scipy.stacks import over_stacks, scipys_linalg
 from ...database.policy import MAX_VALUE
@@ -126,6 +127,8 @@ def _eigenpairs_on_host(
     matrix: np.ndarray, low: bool, with_vectors: bool, driver: str | None
 ) -> tuple[Any, Any]:
     """Eigenvalues and eigenvectors by SciPy's LAPACK, of stacks by NumPy's, which loops in C."""
+    if (small := small_pairs(matrix, low, with_vectors, driver)) is not None:
+        return small if with_vectors else (small[0], None)
     if matrix.ndim > 2 and driver is None:
         uplo: Literal["L", "U"] = "L" if low else "U"
         even = at_elements(matrix)  # NumPy reads wrong elements of others
@@ -204,6 +207,8 @@ def singular_triplets(
 
     if not arrays.library.host:
         return _triplets_on_device(name, arrays, matrix, full, with_vectors, divides)
+    if not overwrite and (small := small_triplets(matrix, full, with_vectors, driver)) is not None:
+        return small if with_vectors else (None, small[1], None)
     found = svd_of_host_stack(name, arrays.dtype, matrix, full, with_vectors)
     if found is None and matrix.ndim > 2 and driver == "gesdd":  # by NumPy, which loops in C
         u, s, vh = (

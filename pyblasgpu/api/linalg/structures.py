@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -13,14 +13,19 @@ from .arrays import Arrays
 __all__ = [
     "STRUCTURES",
     "conjugate_transpose",
+    "host_identity",
+    "identity_for",
     "mirror",
     "mirrored",
     "square",
     "structure_of",
+    "triangle_of",
     "with_both_triangles",
 ]
 
 BLOCK = 64  # rows and columns that are mirrored at a time
+#: Elements of small host matrices, whose masks and identities are kept: these take as long as a factor.
+SMALL, MOST_KEPT = 1024, 256
 
 #: SciPy's names of the structures of a matrix, and how a system with one is solved.
 STRUCTURES = {
@@ -79,18 +84,49 @@ def with_both_triangles(
 
 def conjugate_transpose(arrays: Arrays, matrix: Any) -> Any:
     """The conjugate transpose of matrices."""
-    other = arrays.xp.matrix_transpose(matrix)
+    # NumPy's arrays in less time than by the namespace
+    other = matrix.swapaxes(-1, -2) if arrays.library.host else arrays.xp.matrix_transpose(matrix)
     return arrays.xp.conj(other) if arrays.dtype.is_complex else other
 
 
 def mirrored(arrays: Arrays, matrix: Any, low: bool, conj: bool = True) -> Any:
     """The symmetric or Hermitian matrix of which one triangle is read."""
-    xp = arrays.xp
-    triangle, off = (
-        (xp.tril(matrix), xp.tril(matrix, k=-1)) if low else (xp.triu(matrix), xp.triu(matrix, k=1))
-    )
-    other = conjugate_transpose(arrays, off) if conj else xp.matrix_transpose(off)
+    triangle = triangle_of(arrays, matrix, low)
+    off = triangle_of(arrays, matrix, low, -1 if low else 1)
+    other = conjugate_transpose(arrays, off) if conj else arrays.xp.matrix_transpose(off)
     return triangle + other
+
+
+def triangle_of(arrays: Arrays, matrix: Any, low: bool, first: int = 0) -> Any:
+    """The lower triangle of matrices, or the upper one, up to or from the diagonal `first`, and zeros."""
+    rows, cols = matrix.shape[-2:]
+    if not arrays.library.host or rows * cols > SMALL:
+        return (arrays.xp.tril if low else arrays.xp.triu)(matrix, k=first)
+    return np.where(_mask(rows, cols, low, first), matrix, 0)
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _mask(rows: int, cols: int, low: bool, first: int) -> np.ndarray[Any, Any]:
+    return (np.tril if low else np.triu)(np.ones((rows, cols), bool), k=first)
+
+
+def identity_for(arrays: Arrays, rows: int, cols: int) -> Any:
+    """A matrix with ones on the diagonal, which is read alone."""
+    return (
+        host_identity(rows, cols, arrays.dtype.name) if arrays.library.host else arrays.identity(rows, cols)
+    )
+
+
+def host_identity(rows: int, cols: int, dtype: str) -> np.ndarray[Any, Any]:
+    """Return the same in host memory."""
+    return _identity(rows, cols, dtype) if rows * cols <= SMALL else np.eye(rows, cols, dtype=dtype)
+
+
+@lru_cache(maxsize=MOST_KEPT)
+def _identity(rows: int, cols: int, dtype: str) -> np.ndarray[Any, Any]:
+    kept = np.eye(rows, cols, dtype=dtype)
+    kept.flags.writeable = False
+    return kept
 
 
 def mirror(matrix: np.ndarray[Any, Any], low: bool, conj: bool = True) -> None:

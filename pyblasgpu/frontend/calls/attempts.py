@@ -9,18 +9,19 @@ from inspect import signature
 from math import inf
 from typing import Any
 
-from ...cpu.scipy.qr import workspace_of_geqrf
+from ...cpu.scipy.qr import workspace_of_geqp3, workspace_of_geqrf, workspace_of_orgqr
 from ...cpu.scipy.values import has_finite_diagonal, has_normal_reciprocals, is_finite
 from ...routine import INTEGERS, Routine
 from ...routine_table import ROUTINES
 from ...types import DTYPES, Dtype, Trans
 from .direct import Accepts, Attempt, Facts, directly, scipys
 
-__all__ = ["attempt_of", "by_scipy"]
+__all__ = ["UNBLOCKED", "attempt_of", "by_scipy", "by_scipy_without_row"]
 
 _MODULES = {"level1": "blas", "level2": "blas", "level3": "blas", "lapack": "lapack"}
-#: Routines for which SciPy's functions take a workspace that is enough below this order alone.
-_MOST = dict.fromkeys(("geqrf", "hesv", "hetrf", "sysv", "sytrf"), 64)
+#: The order below which the least workspace, which SciPy's functions take for these routines, is enough.
+UNBLOCKED = 64
+_MOST = dict.fromkeys(("geqp3", "geqrf", "hesv", "hetrf", "orgqr", "sysv", "sytrf"), UNBLOCKED)
 #: Vectors that Level 1 overwrites where no flag is to allow it.
 _IN_PLACE = {"axpy": "y", "copy": "y", "scal": "x", "swap": "xy"}
 #: Numbers of Level 1.
@@ -29,8 +30,10 @@ _NUMBERS = {"axpy": ("a",), "scal": ("a",), "rot": ("c", "s")}
 _VALUES: dict[str, Container[int]] = {
     **dict.fromkeys(("offx", "offy"), (0,)),
     **dict.fromkeys(("incx", "incy"), (1,)),
-    **dict.fromkeys(("n", "lda", "lwork"), ()),
+    **dict.fromkeys(("n", "lda", "lwork", "liwork", "lrwork", "k1", "k2", "off", "inc"), ()),
 }
+#: Flags with which a function overwrites nothing.
+_NOTHING: dict[str, Container[int]] = dict.fromkeys(("overwrite_a", "overwrite_b"), (0,))
 _ANY, _FORWARDS = range(-(2**31), 2**31), range(1, 2**31)
 
 
@@ -91,11 +94,51 @@ _ACCEPTS: dict[str, Accepts] = {
 }
 
 
+def _are_alike(arrays: list[Any]) -> bool:
+    """Whether the first two arrays have one shape."""
+    return bool(arrays[0].shape == arrays[1].shape)
+
+
+def _is_system(arrays: list[Any]) -> bool:
+    """Whether the last array has the rows of right-hand sides of the first one."""
+    return bool(arrays[0].shape[0] == arrays[-1].shape[0])
+
+
+def _has_columns(arrays: list[Any]) -> bool:
+    """Whether a matrix has no fewer rows than columns, and these are no fewer than reflectors."""
+    (m, n), (k,) = arrays[0].shape, arrays[1].shape
+    return bool(m >= n >= k)
+
+
+_FITS = {"orgqr": _has_columns}
+
+
+def _fits_of(routine: Routine, arrays: Mapping[str, Any]) -> Callable[[list[Any]], bool] | None:
+    """The check of the arrays of a routine that SciPy's function lacks."""
+    if routine.is_rank_2 and routine.group == "level3":
+        return _are_alike
+    if routine.group == "lapack" and "b" in arrays:
+        return _is_system
+    return _FITS.get(routine.stem)
+
+
 def _workspace_of_geqrf(a: Any) -> int:
     return workspace_of_geqrf(a.dtype, *a.shape)
 
 
-_WORKSPACES: dict[str, Callable[..., int]] = {"geqrf": _workspace_of_geqrf}
+def _workspace_of_orgqr(a: Any, tau: Any) -> int:
+    return workspace_of_orgqr(a.dtype, *a.shape, len(tau))
+
+
+def _workspace_of_geqp3(a: Any) -> int:
+    return workspace_of_geqp3(a.dtype, *a.shape)
+
+
+_WORKSPACES: dict[str, Callable[..., int]] = {
+    "geqp3": _workspace_of_geqp3,
+    "geqrf": _workspace_of_geqrf,
+    "orgqr": _workspace_of_orgqr,
+}
 
 
 def by_scipy(function: Callable[..., Any], stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
@@ -117,6 +160,23 @@ def by_scipy(function: Callable[..., Any], stem: str, name: str, dtype: Dtype | 
     if not names:
         return function
     return directly(function, _facts(routine, names, tuple(signature(function).parameters)))
+
+
+def by_scipy_without_row(
+    function: Callable[..., Any],
+    names: Mapping[str, str],
+    arrays: tuple[str, ...],
+    fits: Callable[[list[Any]], bool],
+    square: tuple[str, ...] = (),
+) -> Callable[..., Any]:
+    """Return `function` of a routine without a row, but SciPy's for NumPy matrices that are not overwritten.
+
+    SciPy's LAPACK computes them whatever their order. The other arguments are those of `Facts`.
+    """
+    matrices = dict.fromkeys(arrays, (2,))
+    values = _VALUES | _NOTHING
+    facts = Facts(names, matrices, square, values=values, of_vectors=True, fits=fits, module="lapack")
+    return directly(function, facts)
 
 
 @cache
@@ -165,9 +225,8 @@ def _facts(routine: Routine, names: Mapping[str, str], parameters: tuple[str, ..
         real=numbers if is_mixed or routine.stem == "rot" else routine.real,
         values=values,
         of_vectors=routine.group in ("level1", "level2"),
-        are_alike=routine.is_rank_2 and routine.group == "level3",
-        solves=is_lapack and "b" in arrays,
-        pivots="piv" if "piv" in parameters else "",
+        fits=_fits_of(routine, arrays),
+        pivots=next((name for name in ("piv", "ipiv") if name in parameters), ""),
         most=_MOST.get(routine.stem, inf),
         workspace=_WORKSPACES.get(routine.stem),
         accepts=_ACCEPTS.get(routine.stem),

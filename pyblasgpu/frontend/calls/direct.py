@@ -20,7 +20,7 @@ from ...types import DTYPES
 from ..arrays.streams import contexts
 from ..backend_status import named_backend, why_no_device
 from ..engine_options import ambient_options
-from .lazy_routines import policy_at
+from .lazy_routines import common_host_order, policy_at
 
 __all__ = [
     "Accepts",
@@ -65,6 +65,8 @@ def order_on_processor(letter: str, backend: str | None = None) -> float:
         return inf
     if named not in _ON_CPU or ambient_options() is not None:
         return 0
+    if not why_no_device(0) and (common := common_host_order(letter)) is not None:
+        return common
     device = contexts().current_device()
     least: float = inf if why_no_device(device) else policy_at(device).host_min_order[letter]
     return least
@@ -72,10 +74,11 @@ def order_on_processor(letter: str, backend: str | None = None) -> float:
 
 def is_plain(array: _Array, order: float) -> bool:
     """Whether SciPy takes an array as it is, or copies it in no time, and no device is to have it."""
-    if not array.size or (order is not inf and max(array.shape) >= order):
+    size = array.size
+    if not size or (size >= order and max(array.shape) >= order):
         return False
     flags = array.flags.num & _AS_THEY_ARE
-    return flags == _AS_THEY_ARE or array.ndim == 1 or (flags >= _ALIGNED and array.size <= SMALL)
+    return flags == _AS_THEY_ARE or array.ndim == 1 or (flags >= _ALIGNED and size <= SMALL)
 
 
 @cache
@@ -107,12 +110,12 @@ class Facts(NamedTuple):
         The values of integers that are no flags, and of flags that take others than those of most routines.
     of_vectors : bool
         Whether it is a routine of vectors, which no device has unless it is named.
-    solves : bool
-        Whether the last array has the right-hand sides of a system with the first one.
-    are_alike : bool
-        Whether the first two arrays have one shape.
+    fits : callable or None
+        ``fits(arrays)``: whether arrays, in the order of the parameters, fit together, as far as SciPy's
+        function does not check it.
     pivots : str
-        The parameter with numbers of rows of the first array; '' for none.
+        The parameter with numbers of rows of the first array; '' for none. Those of 'ipiv' count from 1, with
+        a sign.
     most : float
         The order from which on matrices are not for SciPy's function.
     workspace : callable or None
@@ -131,8 +134,7 @@ class Facts(NamedTuple):
     real: tuple[str, ...] = ()
     values: Mapping[str, Container[int]] = {}
     of_vectors: bool = False
-    solves: bool = False
-    are_alike: bool = False
+    fits: Callable[[list[_Array]], bool] | None = None
     pivots: str = ""
     most: float = inf
     workspace: Callable[..., int] | None = None
@@ -189,7 +191,8 @@ class Attempt:
     """
 
     def __init__(self, defaults: Mapping[str, Any], facts: Facts) -> None:
-        self.parameters, self.facts, self._accepts = tuple(defaults), facts, facts.accepts
+        self.parameters, self.facts = tuple(defaults), facts
+        self._accepts, self._fits = facts.accepts, facts.fits
         self.optional = {name for name, default in defaults.items() if default is None}
         self._names = {np.dtype(DTYPES[letter].name): (letter, name) for letter, name in facts.names.items()}
         self._plans: dict[tuple[Any, ...], _Plan | None] = {}
@@ -197,12 +200,13 @@ class Attempt:
 
     def run(self, arguments: tuple[Any, ...], options: Mapping[str, Any], backend: str | None = None) -> Any:
         """Return the result of SciPy's function; None, nothing written, where it does not serve the call."""
-        values = (*arguments, *options.values())
-        key = (tuple(map(type, values)), *options)
+        values = (*arguments, *options.values()) if options else arguments
+        types = tuple(map(type, values))
+        key = (types, *options) if options else types
         try:
             plan = self._plans[key]
         except KeyError:
-            plan = self._keep(key, (*self.parameters[: len(arguments)], *options))
+            plan = self._keep(key, types, (*self.parameters[: len(arguments)], *options))
         if plan is None:
             return None
         dtype = values[plan.arrays[0][0]].dtype
@@ -229,12 +233,12 @@ class Attempt:
             plan.scale is not None and values[plan.scale] != 0
         ):
             return None
-        if self.facts.are_alike and arrays[0].shape != arrays[1].shape:
+        if self._fits is not None and not self._fits(arrays):
             return None
-        if self.facts.solves and arrays[0].shape[0] != arrays[-1].shape[0]:
-            return None
-        if plan.pivots is not None and not _are_rows(values[plan.pivots], arrays[0]):
-            return None
+        if plan.pivots is not None:
+            first = int(self.facts.pivots == "ipiv")
+            if not _are_rows(values[plan.pivots], arrays[0], first):
+                return None
         written = [place for place, flag in plan.written if flag is None or values[flag]]
         if written:
             if not self._may_write(written, plan, values):
@@ -272,11 +276,11 @@ class Attempt:
         named = {name: 0 if name.startswith("overwrite_") else value for name, value in options.items()}
         return tuple(given), named
 
-    def _keep(self, key: tuple[Any, ...], names: tuple[str, ...]) -> _Plan | None:
+    def _keep(self, key: tuple[Any, ...], types: tuple[type, ...], names: tuple[str, ...]) -> _Plan | None:
         """Make the plan of calls with arguments of these types and names, and keep it."""
         if len(self._plans) >= MOST_PLANS:
             self._plans.clear()
-        self._plans[key] = plan = self._plan(key[0], names)
+        self._plans[key] = plan = self._plan(types, names)
         return plan
 
     def _plan(self, types: tuple[type, ...], names: tuple[str, ...]) -> _Plan | None:
@@ -344,10 +348,10 @@ def _placed(result: Any, target: _Array) -> Any:
     return (target, *result[1:]) if type(result) is tuple else target
 
 
-def _are_rows(pivots: _Array, matrix: _Array) -> bool:
-    """Whether these are the numbers of rows that a square matrix has interchanged."""
+def _are_rows(pivots: _Array, matrix: _Array, first: int) -> bool:
+    """Whether these are numbers of rows, from `first` on, that a square matrix has interchanged."""
     rows = matrix.shape[0]
     if pivots.dtype != _PIVOT or pivots.shape != (rows,):
         return False
-    numbers = pivots.tolist()
-    return min(numbers) >= 0 and max(numbers) < rows
+    numbers = [*map(abs, pivots.tolist())] if first else pivots.tolist()
+    return min(numbers) >= first and max(numbers) < rows + first

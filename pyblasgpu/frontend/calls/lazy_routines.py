@@ -14,6 +14,7 @@ from ...types import DTYPES, Region
 
 __all__ = [
     "after_copy",
+    "common_host_order",
     "copy_launches",
     "enqueue",
     "keeps_residues",
@@ -64,9 +65,23 @@ _TUNED_FILES, _DEVICE = (
 )
 
 
+def _tuned_files() -> Any:
+    return modules.get(_TUNED_FILES) or import_module("...dispatch.tuned_files", __package__)
+
+
+def common_host_order(letter: str) -> float | None:
+    """Return the order from which on host matrices go to any device; None where devices differ, or
+    without one.
+
+    It saves a small call the look at the device that is current.
+    """
+    order: float | None = _tuned_files().common_host_order(letter)
+    return order
+
+
 def policy_at(device: int | None) -> Any:
     """Return the numbers by which dispatch decides on a device, by default on the reference (`Policy`)."""
-    tuned_files = modules.get(_TUNED_FILES) or import_module("...dispatch.tuned_files", __package__)
+    tuned_files = _tuned_files()
     if device is None:
         return tuned_files.reference_policy()
     here = modules.get(_DEVICE) or import_module("...gpu.device", __package__)
