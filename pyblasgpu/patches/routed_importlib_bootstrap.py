@@ -62,7 +62,8 @@ def _are_below(least: float, kind: Any, arguments: Iterable[Any]) -> bool:
     """Whether no array has an extent of `least`: a call is never larger than its largest extent."""
     for value in arguments:
         if type(value) is kind:
-            if value.ndim > 2 or (value.size and max(value.shape) >= least):
+            # extents are no more than elements
+            if value.ndim > 2 or (value.size >= least and value.size and max(value.shape) >= least):
                 return False
         elif type(value) is tuple:  # of factors and pivots
             return False

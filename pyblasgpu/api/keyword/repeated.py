@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ...cpu.scipy.values import is_finite
 from ...frontend.arrays.layouts import is_column_major
 from ...frontend.calls import call_cache
 from ...routine import FLAGS, Matrix, Routine
@@ -147,10 +146,11 @@ class _HostCall:
     """Calls of a routine on NumPy arrays."""
 
     def __init__(self, routine: Routine) -> None:
-        from ...frontend.calls.attempts import attempt_of  # device arrays do without
+        from ...cpu.scipy.values import is_finite  # device arrays do without
+        from ...frontend.calls.attempts import attempt_of
         from ...frontend.calls.direct import may_write
 
-        self.routine, self._may_write = routine, may_write
+        self.routine, self._may_write, self._is_finite = routine, may_write, is_finite
         self.attempts = {
             np.dtype(DTYPES[letter].name): [
                 attempt_of(routine, letter, name) for name in routine.scipys(letter)
@@ -289,7 +289,7 @@ class _Product(_HostCall):
         result = attempt.run((alpha, *arrays) if self._has_alpha else arrays, flags, backend)
         if result is None or out is not None:
             return None if result is None else out
-        if is_ordered and not is_finite(result):
+        if is_ordered and not self._is_finite(result):
             return None
         return result.T if is_row_major else result
 
