@@ -18,12 +18,12 @@ from ...routine import FLAGS, Matrix, Routine
 from ...routine_table import ROUTINES
 from ...types import DTYPES, Diag, Side, Trans, Uplo
 
-__all__ = ["host_pair", "replay"]
+__all__ = ["CONTIGUOUS", "HostCall", "replay"]
 
 #: Kinds of calls on NumPy arrays, by routine and flags, that are kept.
 MOST_CALLS = 1024
 #: Flags of NumPy's arrays, those of matrices of one kind of contiguity alone, and a kind without.
-_CONTIGUOUS, _ALIGNED, _ROWS, _COLUMNS, _SPREAD = 3, 0x100, 1, 2, 4
+CONTIGUOUS, _ALIGNED, _ROWS, _COLUMNS, _SPREAD = 3, 0x100, 1, 2, 4
 _LETTERS = {np.dtype(dtype.name): letter for letter, dtype in DTYPES.items()}
 #: SciPy's values of flags.
 _CODES: dict[Any, int] = {
@@ -109,10 +109,10 @@ def replay(
     return None if known is None else known.run(inputs, out, alpha, beta, backend)
 
 
-_calls: dict[tuple[Any, ...], _HostCall | None] = {}
+_calls: dict[tuple[Any, ...], HostCall | None] = {}
 
 
-def _keep(key: tuple[Any, ...]) -> _HostCall | None:
+def _keep(key: tuple[Any, ...]) -> HostCall | None:
     """Make the call of a routine with these flags; None where SciPy's function does not serve it."""
     if len(_calls) >= MOST_CALLS:
         _calls.clear()
@@ -120,7 +120,7 @@ def _keep(key: tuple[Any, ...]) -> _HostCall | None:
     return known
 
 
-def _known(key: tuple[Any, ...]) -> _HostCall | None:
+def _known(key: tuple[Any, ...]) -> HostCall | None:
     routine = ROUTINES.get(key[0])
     if routine is None or not all(isinstance(part, call_cache.CONSTANT) for part in key):
         return None
@@ -142,7 +142,7 @@ def _known(key: tuple[Any, ...]) -> _HostCall | None:
     return _Product(routine, flags)
 
 
-class _HostCall:
+class HostCall:
     """Calls of a routine on NumPy arrays."""
 
     def __init__(self, routine: Routine) -> None:
@@ -163,7 +163,7 @@ class _HostCall:
         raise NotImplementedError
 
 
-class _Reduction(_HostCall):
+class _Reduction(HostCall):
     """DOT, NRM2, ASUM and I?AMAX."""
 
     def __init__(self, routine: Routine, conj: bool) -> None:
@@ -184,7 +184,7 @@ class _Reduction(_HostCall):
         return None if result is None else self._kinds[dtype](result)
 
 
-class _Map(_HostCall):
+class _Map(HostCall):
     """AXPY and SCAL, in place or in a new vector."""
 
     def run(self, inputs: tuple[Any, ...], out: Any, alpha: Any, beta: Any, backend: str | None) -> Any:
@@ -194,7 +194,7 @@ class _Map(_HostCall):
             return None
         if type(alpha) not in _REALS or alpha == 0 or last.shape != inputs[0].shape or last.ndim != 1:
             return None
-        if not last.flags.num & _CONTIGUOUS:
+        if not last.flags.num & CONTIGUOUS:
             return None
         target, attempt = last.copy() if out is None else last, attempts[-1]  # a real factor, of csscal too
         if attempt is None:
@@ -207,14 +207,6 @@ class _Map(_HostCall):
         return None if done is None else target
 
 
-class _Pair(_HostCall):
-    """SWAP and ROT; what is `out` of others are options."""
-
-    def run(self, inputs: tuple[Any, ...], out: Any, alpha: Any, beta: Any, backend: str | None) -> Any:
-        attempts = self.attempts.get(inputs[0].dtype)
-        return None if attempts is None or attempts[0] is None else attempts[0].run(inputs, out, backend)
-
-
 class _Arrangement(NamedTuple):
     """How SciPy's function takes the arrays of a call, of certain orders in memory."""
 
@@ -224,7 +216,7 @@ class _Arrangement(NamedTuple):
     is_row_major: bool  # whether SciPy's result is the transpose of this one
 
 
-class _Product(_HostCall):
+class _Product(HostCall):
     """A routine of Level 2 or 3 with certain flags."""
 
     def __init__(self, routine: Routine, flags: Mapping[str, Any]) -> None:
@@ -256,7 +248,7 @@ class _Product(_HostCall):
         for array in inputs if out is None else (*inputs, out):
             if type(array) is not np.ndarray:
                 return None
-            kinds.append(array.flags.num & _CONTIGUOUS or (_SPREAD if is_spread(array) else 0))
+            kinds.append(array.flags.num & CONTIGUOUS or (_SPREAD if is_spread(array) else 0))
         key = tuple(kinds)
         if key not in self._arrangements:
             self._arrangements[key] = self._arranged(*key)
@@ -300,7 +292,7 @@ class _Product(_HostCall):
             return None
         if out.dtype is not last.dtype or out.shape != last.shape:
             return None
-        if not out.flags.num & _CONTIGUOUS or not self._may_write(out, inputs):
+        if not out.flags.num & CONTIGUOUS or not self._may_write(out, inputs):
             return None
         result = self.run(inputs, None, alpha, beta, backend)
         if result is None:
@@ -329,7 +321,7 @@ class _Product(_HostCall):
             if is_new
             else kinds[-1] == _ROWS
         )
-        if (not is_new and not kinds[-1] & _CONTIGUOUS) or (is_row_major and order.mirrors is None):
+        if (not is_new and not kinds[-1] & CONTIGUOUS) or (is_row_major and order.mirrors is None):
             return None
         turned = {*order.turns} if is_row_major else set()
         flags = self._changed(is_row_major, ())
@@ -364,30 +356,6 @@ class _Product(_HostCall):
 def _conjugate(alpha: Any) -> Any:
     """Return the conjugate of a number; what is none as it is."""
     return alpha.conjugate() if isinstance(alpha, complex) else alpha
-
-
-def host_pair(
-    which: str, x: Any, y: Any, numbers: tuple[Any, ...], out: Any, backend: str | None
-) -> tuple[Any, Any] | None:
-    """Exchange or rotate NumPy vectors by SciPy's function, in place or in new ones; None as of `replay`."""
-    if which == "swap":
-        numbers = ()
-    elif which != "rot" or x.dtype.kind != "f":
-        return None
-    if out is None:
-        options = {}
-    elif type(out) is tuple and len(out) == 2 and out[0] is x and out[1] is y:
-        options = {} if which == "swap" else {"overwrite_x": 1, "overwrite_y": 1}
-    else:
-        return None
-    if type(y) is not np.ndarray or x.ndim != 1 or x.shape != y.shape:
-        return None
-    if not x.flags.num & y.flags.num & _CONTIGUOUS:
-        return None
-    if (known := _calls.get((which,))) is None:
-        known = _calls[which,] = _Pair(ROUTINES[which])
-    done: tuple[Any, Any] | None = known.run((x, y, *numbers), options, None, None, backend)
-    return done
 
 
 def is_spread(array: Any) -> bool:

@@ -27,7 +27,7 @@ from ...frontend.calls.lazy_routines import enqueue, routine_module
 from ...frontend.calls.staging import run_staged_in_place
 from ...types import DTYPES, Dtype, Trans
 from ..array_views import views_of
-from .repeated import host_pair
+from .host_pairs import host_pair
 from .vector_calls import Parts, map_vectors
 
 __all__ = ["pair_vectors"]
