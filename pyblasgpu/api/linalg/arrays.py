@@ -38,6 +38,7 @@ __all__ = [
     "check_cast",
     "computation",
     "gemm_of",
+    "plain",
     "returns_rows",
     "scipy_release",
     "stored",
@@ -224,9 +225,8 @@ def taken(name: str, arrays: dict[str, Array]) -> Arrays:
     TypeError
         When they are of different libraries, or none of the four dtypes holds them.
     """
-    plain = _plain(tuple(arrays.values()))
-    if plain is not None:
-        return plain
+    if (found := plain(tuple(arrays.values()))) is not None:
+        return found
     each = tuple(as_array(array, name, argument) for argument, array in arrays.items())
     library = common_library(name, tuple(arrays), each)
     dtype = computation(name, dict(zip(arrays, each, strict=True)), None, "unsafe")
@@ -255,8 +255,8 @@ def _namespace_of(arrays: tuple[Array, ...]) -> Any:
     return _namespaces[types]
 
 
-def _plain(each: tuple[Array, ...]) -> Arrays | None:
-    """The arguments where they are NumPy arrays of one of the four dtypes; else None."""
+def plain(each: tuple[Array, ...]) -> Arrays | None:
+    """Return the arguments where they are NumPy arrays of one of the four dtypes; else None."""
     first = each[0]
     dtype = _DTYPES.get(first.dtype) if type(first) is np.ndarray else None
     if dtype is None:

@@ -11,7 +11,7 @@ from typing import Any
 from numpy.linalg import LinAlgError
 
 from ...arguments import Array, shown
-from .arrays import as_array, stored, taken
+from .arrays import as_array, plain, stored, taken
 from .condition import Conditions
 from .docs import documented
 from .dot import dot
@@ -62,9 +62,11 @@ def multi_dot(arrays: Sequence[Array], *, out: Array = None) -> Array:
         raise ValueError("multi_dot: Expecting at least two arrays.")
     if len(arrays) == 2:
         return dot(arrays[0], arrays[1], out)
-    named = {f"arrays[{number}]": array for number, array in enumerate(arrays)}
-    factors = [as_array(array, "multi_dot", name) for name, array in named.items()]
-    taken("multi_dot", dict(zip(named, factors, strict=True)))
+    factors = list(arrays)
+    if plain(tuple(factors)) is None:
+        named = {f"arrays[{number}]": array for number, array in enumerate(arrays)}
+        factors = [as_array(array, "multi_dot", name) for name, array in named.items()]
+        taken("multi_dot", dict(zip(named, factors, strict=True)))
     for number, factor in enumerate(factors):
         dimensions, at_end = len(factor.shape), number in (0, len(factors) - 1)
         if dimensions != 2 and not (at_end and dimensions == 1):
