@@ -6,7 +6,7 @@ The reciprocal condition number in the 1-norm is estimated as LAPACK's ?gecon, ?
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
 from typing import Any
@@ -111,10 +111,12 @@ class Conditions:
             warnings.warn(f"An ill-conditioned matrix detected: {slices}.", LinAlgWarning, stacklevel=3)
 
 
-def one_norms(stack: np.ndarray[Any, Any], uplo: Uplo | None = None) -> np.ndarray[Any, Any]:
+def one_norms(stack: np.ndarray[Any, Any], uplo: Uplo | None = None) -> Sequence[Any] | np.ndarray[Any, Any]:
     """The largest sum of moduli of a column, of each host matrix; of Hermitian ones that are given by a
     triangle with `uplo`.
     """
+    if stack.ndim == 2 and uplo is None:
+        return [_lange(stack)]
     matrices = stack[None] if stack.ndim == 2 else stack.reshape(-1, *stack.shape[-2:])
     if uplo is not None and len(matrices) == 1:
         return np.asarray(_column_sums(matrices[0], uplo is Uplo.LOWER).max(keepdims=True))
@@ -124,8 +126,13 @@ def one_norms(stack: np.ndarray[Any, Any], uplo: Uplo | None = None) -> np.ndarr
         return np.asarray((sizes.sum(axis=-1) + sizes.sum(axis=-2) - diagonal).max(axis=-1))
     if stack.ndim > 2 and stack.shape[-1] < LARGE:
         return np.asarray(abs(matrices).sum(axis=-2).max(axis=-1))
-    lange = scipys("lange", stack.dtype)
-    return np.array([lange("I", a.T) if a.flags.c_contiguous else lange("1", a) for a in matrices])
+    return np.array([_lange(matrix) for matrix in matrices])
+
+
+def _lange(matrix: np.ndarray[Any, Any]) -> float:
+    """Return the largest sum of moduli of a column of a matrix, without a copy of it by columns."""
+    lange = scipys("lange", matrix.dtype)
+    return float(lange("I", matrix.T) if matrix.flags.c_contiguous else lange("1", matrix))
 
 
 def _column_sums(matrix: np.ndarray[Any, Any], low: bool) -> np.ndarray[Any, Any]:
