@@ -232,7 +232,6 @@ LAPACK = (
         work=("m", "n", "k"),
         fmas=(2, 1),
         crossover="qr",
-        direct="",
         launches=".routines.lapack.ormqr",
         cpu=".cpu.scipy.qr:ormqr",
     ),

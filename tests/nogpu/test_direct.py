@@ -53,9 +53,8 @@ class Arguments:
         return values[self.rng.integers(len(values))]
 
     def value(self, name: str) -> Any:
-        is_level_1 = "x" in (parameters := inspect.signature(self.function).parameters) and not (
-            {"alpha", "lower"} & {*parameters}
-        )
+        parameters = inspect.signature(self.function).parameters
+        is_level_1 = "x" in parameters and not {"alpha", "lower"} & {*parameters}
         if name in ("alpha", "beta", "s") or (name in "ac" and is_level_1):
             odd = (2j, np.float64(2), np.float32(3), "2", np.nan, True, 10**400)
             return self.pick(*odd) if self.is_odd else self.pick(1, 1.0, 0.5, 0, -2)
@@ -66,6 +65,10 @@ class Arguments:
             return self.array(2)
         if name in ("x", "y", "tau"):
             return self.array(1)
+        if "tau" in parameters and name in ("side", "trans", "lwork") and "c" in parameters:
+            return (
+                self.pick(64, 100, 2) if name == "lwork" else self.pick(*"LLR" if name == "side" else "NTC")
+            )
         if name[:3] in ("inc", "off") or name in ("n", "lda", "lwork"):
             return self.pick(0, 1, 2, -1, None) if self.is_odd else int(name.startswith("inc"))
         return self.pick(2, 3, -1, 1.0, True, "T", None, 1) if self.is_odd else self.pick(0, 1)
@@ -145,6 +148,7 @@ CALLS = {
     "dlaswp": (A, PIV),
     "dgeqp3": (A,),
     "dorgqr": (A, X),
+    "dormqr": ("L", "T", A, X, A, 64),
     "dsyevd": (A,),
     "dgesdd": (A,),
     "dgels": (A, A),

@@ -9,11 +9,11 @@ from inspect import signature
 from math import inf
 from typing import Any
 
-from ...cpu.scipy.qr import workspace_of_geqp3, workspace_of_geqrf, workspace_of_orgqr
+from ...cpu.scipy.qr import workspace_of_geqp3, workspace_of_geqrf, workspace_of_orgqr, workspace_of_ormqr
 from ...cpu.scipy.values import has_finite_diagonal, has_normal_reciprocals, is_finite
 from ...routine import INTEGERS, Routine
 from ...routine_table import ROUTINES
-from ...types import DTYPES, Dtype, Trans
+from ...types import DTYPES, Dtype, Side, Trans
 from .direct import Accepts, Attempt, Facts, directly, scipys
 
 __all__ = ["UNBLOCKED", "attempt_of", "by_scipy", "by_scipy_without_row"]
@@ -21,19 +21,19 @@ __all__ = ["UNBLOCKED", "attempt_of", "by_scipy", "by_scipy_without_row"]
 _MODULES = {"level1": "blas", "level2": "blas", "level3": "blas", "lapack": "lapack"}
 #: The order below which the least workspace, which SciPy's functions take for these routines, is enough.
 UNBLOCKED = 64
-_MOST = dict.fromkeys(("geqp3", "geqrf", "hesv", "hetrf", "orgqr", "sysv", "sytrf"), UNBLOCKED)
+_MOST = dict.fromkeys(("geqp3", "geqrf", "hesv", "hetrf", "orgqr", "ormqr", "sysv", "sytrf"), UNBLOCKED)
 #: Vectors that Level 1 overwrites where no flag is to allow it.
 _IN_PLACE = {"axpy": "y", "copy": "y", "scal": "x", "swap": "xy"}
 #: Numbers of Level 1.
 _NUMBERS = {"axpy": ("a",), "scal": ("a",), "rot": ("c", "s")}
 #: Values of integers that are no flags: a call that names a workspace or a part of an array is checked.
-_VALUES: dict[str, Container[int]] = {
+_VALUES: dict[str, Container[Any]] = {
     **dict.fromkeys(("offx", "offy"), (0,)),
     **dict.fromkeys(("incx", "incy"), (1,)),
     **dict.fromkeys(("n", "lda", "lwork", "liwork", "lrwork", "k1", "k2", "off", "inc"), ()),
 }
 #: Flags with which a function overwrites nothing.
-_NOTHING: dict[str, Container[int]] = dict.fromkeys(("overwrite_a", "overwrite_b"), (0,))
+_NOTHING: dict[str, Container[Any]] = dict.fromkeys(("overwrite_a", "overwrite_b"), (0,))
 _ANY, _FORWARDS = range(-(2**31), 2**31), range(1, 2**31)
 
 
@@ -110,7 +110,13 @@ def _has_columns(arrays: list[Any]) -> bool:
     return bool(m >= n >= k)
 
 
-_FITS = {"orgqr": _has_columns}
+def _has_reflectors(arrays: list[Any]) -> bool:
+    """Whether a matrix from the left has a column a reflector, and as many rows as the other one."""
+    (order, columns), (k,), rows = arrays[0].shape, arrays[1].shape, arrays[2].shape[0]
+    return bool(order == rows and columns == k <= order)
+
+
+_FITS = {"orgqr": _has_columns, "ormqr": _has_reflectors}
 
 
 def _fits_of(routine: Routine, arrays: Mapping[str, Any]) -> Callable[[list[Any]], bool] | None:
@@ -122,12 +128,22 @@ def _fits_of(routine: Routine, arrays: Mapping[str, Any]) -> Callable[[list[Any]
     return _FITS.get(routine.stem)
 
 
+def _letters_of(names: Mapping[str, str]) -> tuple[str, ...]:
+    """LAPACK's letters of Q and its conjugate transpose; those of all dtypes where there are several."""
+    kinds = {DTYPES[letter].is_complex for letter in names}
+    return ("N",) if len(kinds) > 1 else ("N", "C" if True in kinds else "T")
+
+
 def _workspace_of_geqrf(a: Any) -> int:
     return workspace_of_geqrf(a.dtype, *a.shape)
 
 
 def _workspace_of_orgqr(a: Any, tau: Any) -> int:
     return workspace_of_orgqr(a.dtype, *a.shape, len(tau))
+
+
+def _workspace_of_ormqr(a: Any, tau: Any, c: Any) -> int:
+    return workspace_of_ormqr(c.dtype, Side.LEFT, *c.shape, len(tau))
 
 
 def _workspace_of_geqp3(a: Any) -> int:
@@ -138,6 +154,7 @@ _WORKSPACES: dict[str, Callable[..., int]] = {
     "geqp3": _workspace_of_geqp3,
     "geqrf": _workspace_of_geqrf,
     "orgqr": _workspace_of_orgqr,
+    "ormqr": _workspace_of_ormqr,
 }
 
 
@@ -211,6 +228,8 @@ def _facts(routine: Routine, names: Mapping[str, str], parameters: tuple[str, ..
     if routine.is_update:
         known = [routine.values("trans", DTYPES[letter]) for letter in names]
         values["trans"] = [code for code, op in enumerate(Trans) if all(op in each for each in known)]
+    if routine.stem == "ormqr":  # which needs its workspace; from the left alone
+        values |= {"side": ("L",), "trans": _letters_of(names), "lwork": range(UNBLOCKED, 2**31)}
     # of csscal and its like the numbers are real
     is_mixed = is_level_1 and any(name != routine.scipys(letter)[0] for letter, name in names.items())
     numbers = _NUMBERS.get(routine.stem, ())

@@ -106,7 +106,7 @@ class Facts(NamedTuple):
         Parameters that are numbers. 'alpha', of which 0 hides operands, and 'beta' are so anyway.
     real : tuple of str
         Numbers that must be real where the arrays are complex.
-    values : dict of str to container of int
+    values : dict of str to container of int or str
         The values of integers that are no flags, and of flags that take others than those of most routines.
     of_vectors : bool
         Whether it is a routine of vectors, which no device has unless it is named.
@@ -132,7 +132,7 @@ class Facts(NamedTuple):
     written: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
     real: tuple[str, ...] = ()
-    values: Mapping[str, Container[int]] = {}
+    values: Mapping[str, Container[Any]] = {}
     of_vectors: bool = False
     fits: Callable[[list[_Array]], bool] | None = None
     pivots: str = ""
@@ -141,8 +141,8 @@ class Facts(NamedTuple):
     accepts: Accepts | None = None
     module: str = "blas"
 
-    def values_of(self, flag: str) -> Container[int]:
-        """The values of an integer with which SciPy's function may serve."""
+    def values_of(self, flag: str) -> Container[Any]:
+        """The values of an integer or a letter with which SciPy's function may serve."""
         return self.values.get(flag, _OP if flag.startswith("trans") else _SWITCH)
 
 
@@ -150,7 +150,7 @@ class _Plan(NamedTuple):
     """Places of arguments, in a call whose arguments have certain names and types."""
 
     arrays: tuple[tuple[int, tuple[int, ...], bool], ...]  # with dimensions, and whether it is square
-    flags: tuple[tuple[int, Container[int]], ...]
+    flags: tuple[tuple[int, Container[Any]], ...]
     factor: int | None = None
     scale: int | None = None  # where there is nothing to scale
     pivots: int | None = None
@@ -306,7 +306,7 @@ class Attempt:
                     plan = plan._replace(factor=place)
                 elif name == "beta" and not {*facts.written} & {*places}:
                     plan = plan._replace(scale=place)
-            elif not is_number and name not in facts.arrays and name != facts.pivots and of in _INTEGERS:
+            elif not is_number and name not in facts.arrays and name != facts.pivots and _is_flag(of):
                 plan = plan._replace(flags=(*plan.flags, (place, facts.values_of(name))))
                 if name in ("diag", "unitdiag"):
                     plan = plan._replace(unit=place)
@@ -320,6 +320,10 @@ class Attempt:
         if flag not in self.parameters:
             return ((places[name], None),)
         return ((places[name], places[flag]),) if flag in places else ()
+
+
+def _is_flag(of: type) -> bool:
+    return of in _INTEGERS or of is str
 
 
 def may_write(array: _Array, others: Iterable[_Array]) -> bool:
