@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from itertools import combinations, product
 from typing import Any
 
-__all__ = ["by_turns", "of_precision", "pairs"]
+__all__ = ["by_precision", "by_turns", "of_precision", "pairs"]
 
 
 def by_turns(first: Iterable[Any], second: Iterable[Any], third: Iterable[Any]) -> list[tuple[Any, Any, Any]]:
@@ -41,6 +41,12 @@ def of_precision(letter: str, cases: Sequence[Any]) -> list[Any]:
     """Half of the cases in single precision, and the others in double, whose kernels have the same text."""
     shuffled = random.Random(len(cases)).sample(range(len(cases)), len(cases))
     return [cases[i] for i in sorted(shuffled["dz".count(letter) :: 2])]
+
+
+def by_precision(*parameters: Iterable[Any]) -> list[tuple[Any, ...]]:
+    """All combinations, each with a letter of a real and one of a complex dtype: see `of_precision`."""
+    cases = list(product(*parameters))
+    return [(letter, *case) for letter in "sdcz" for case in of_precision(letter, cases)]
 
 
 def _pairs_of(indices: tuple[int, ...]) -> list[tuple[tuple[int, int], ...]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations, product
 
 import pytest
-from covering import by_turns, of_precision, pairs
+from covering import by_precision, by_turns, of_precision, pairs
 
 
 @pytest.mark.parametrize(
@@ -41,3 +41,12 @@ def test_each_case_is_of_one_precision(count, single, double):
     halves = [of_precision(letter, range(count)) for letter in (single, double)]
     assert sorted(halves[0] + halves[1]) == list(range(count)) and halves[0] == sorted(halves[0])
     assert len(halves[0]) - len(halves[1]) in (0, 1)
+
+
+def test_all_combinations_are_real_and_complex():
+    chosen = by_precision("ab", range(3))
+    for letters in ("sd", "cz"):
+        assert sorted(case for letter, *case in chosen if letter in letters) == [
+            [x, y] for x in "ab" for y in range(3)
+        ]
+        assert {letter for letter, *_ in chosen} >= set(letters)

@@ -7,6 +7,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from covering import by_precision, of_precision
 
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.common import tile_scheduler
@@ -123,11 +124,9 @@ def sliced(letter: str = "s", trans_a: bool = False, trans_b: bool = False, **ch
     return config(letter, trans_a, trans_b, **{**chosen, **changes})
 
 
-@pytest.mark.parametrize("staging", ["stages-2", "prefetch-3"])
-@pytest.mark.parametrize("trans_a, trans_b", LAYOUTS)
-@pytest.mark.parametrize("letter", DTYPES)
-def test_slices_of_k(letter, trans_a, trans_b, staging):
-    check(sliced(letter, trans_a, trans_b, **STAGINGS[staging]), m=33, n=17, k=29)
+@pytest.mark.parametrize("letter, layout, staging", by_precision(LAYOUTS, ["stages-2", "prefetch-3"]))
+def test_slices_of_k(letter, layout, staging):
+    check(sliced(letter, *layout, **STAGINGS[staging]), m=33, n=17, k=29)
 
 
 @pytest.mark.parametrize("trans_a, trans_b", KEPT)
@@ -166,11 +165,9 @@ def test_smem_tiles_as_they_lie_otherwise(trans_a, trans_b):
     check(kept("s", trans_a, trans_b, by_rows=True, **adjacent), 32, 32, 16)
 
 
-@pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("trans_a, trans_b", LAYOUTS)
-@pytest.mark.parametrize("staging", STAGINGS)
-def test_every_staging_and_layout(letter, trans_a, trans_b, staging):
-    check(config(letter, trans_a, trans_b, **STAGINGS[staging]))
+@pytest.mark.parametrize("letter, layout, staging", by_precision(LAYOUTS, STAGINGS))
+def test_every_staging_and_layout(letter, layout, staging):
+    check(config(letter, *layout, **STAGINGS[staging]))
 
 
 @pytest.mark.parametrize("letter", "cz")
@@ -216,11 +213,13 @@ def smallest(stem: str, letter: str, layout: str) -> list:
     return [tile for tile in left if min(tile.BLK_M, tile.BLK_N) <= 16 or tile.threads == 32]
 
 
-@pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("staging", ["registers", "stages-2", "prefetch-3"])
-@pytest.mark.parametrize("gap, margin", [(4, 16), (5, 16), (4, 17)])
-def test_vectors_serve_operands_of_any_alignment(letter, staging, gap, margin):
+@pytest.mark.parametrize(
+    "letter, staging, memory",
+    by_precision(["registers", "stages-2", "prefetch-3"], [(4, 16), (5, 16), (4, 17)]),
+)
+def test_vectors_serve_operands_of_any_alignment(letter, staging, memory):
     """Columns that begin with vectors, and such that do not; tiles that are whole, and such that are not."""
+    gap, margin = memory
     wide = 1 if letter == "z" else 2
     shape = {"DIM_XA": 8, "DIM_YA": 4, "DIM_XB": 4, "DIM_YB": 8, "BLK_K": 8}
     tile = config(letter, trans_b=True, VEC_A=wide, VEC_B=wide, **shape, **STAGINGS[staging])
@@ -235,7 +234,7 @@ def test_small_tiles_of_the_quick_space(letter, layout):
     tiles = smallest("gemm_simt", letter, layout)
     assert {(16, 16), (32, 16), (16, 32)} <= {(tile.BLK_M, tile.BLK_N) for tile in tiles}
     first = DTYPES[letter].is_complex ^ (layout in ("nt", "tn"))  # every other tile, others for other dtypes
-    for number, tile in enumerate(tiles):
+    for number, tile in of_precision(letter, list(enumerate(tiles))):
         if number % 2 == first:
             check(tile, 16, 16, 16, batch=2, shared=("", "a", "b")[number % 3])
         else:

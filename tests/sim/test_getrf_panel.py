@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from covering import by_precision
 from scipy.linalg import lapack
 
 from pyblasgpu.gpu.simulator import intrinsics as simulator
@@ -133,9 +134,7 @@ TWO_ROWS = {"cluster": 4, "each": 2}  # of a thread
 SEARCHES = ({}, {"direct": 1}, {"direct": 4}, {"cluster": 4}, TWO_ROWS)
 
 
-@pytest.mark.parametrize("search", SEARCHES)
-@pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("m", [65, 150])
+@pytest.mark.parametrize("letter, m, search", by_precision([65, 150], SEARCHES))
 def test_several_blocks(letter, m, search):
     """Pivots by labels, by labels after rows of warps, by rows of blocks, and in a cluster."""
     check(letter, m, 6, "CF"[m % 2], **search)
@@ -183,9 +182,9 @@ def test_a_panel_further_down_counts_from_the_first_row():
     check("d", 20, 4, first=12, info=np.zeros(1, np.int32))
 
 
-@pytest.mark.parametrize("search", [{}, {"direct": 2}, {"cluster": 2}, TWO_ROWS])
-@pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("blocks", [1, 2])
+@pytest.mark.parametrize(
+    "letter, blocks, search", by_precision([1, 2], [{}, {"direct": 2}, {"cluster": 2}, TWO_ROWS])
+)
 def test_ties_go_to_the_uppermost_row(letter, blocks, search):
     """Ties are many where elements are 1, -1, i and the like: rows that are moved down count there."""
     rng = np.random.default_rng(1)

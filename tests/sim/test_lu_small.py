@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from covering import by_precision
 from scipy.linalg import lapack as scipys
 
 from pyblasgpu import lapack
@@ -139,8 +140,7 @@ def check_at_once(letter="d", n=7, r=1, batch=5, order="F", out="F", kernels=ges
     assert (abs(x - expected) <= 8 * n * np.finfo(a.dtype).eps * conditions * abs(expected).max()).all()
 
 
-@pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("letter, order", by_precision("CF"))
 def test_systems_at_once(letter, order):
     for n, r, batch, changes in (
         (4, 0, 17, {"COLS": 8}),
@@ -183,8 +183,7 @@ def test_definite_systems(letter, upper):
     check_definite(letter, 20, 6, 2, "CF"[upper], upper)
 
 
-@pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("order", "CF")
+@pytest.mark.parametrize("letter, order", by_precision("CF"))
 def test_factors(letter, order):
     check_factors(letter, 7, 7, 9, order)
     check_factors(letter, 8, 5, 9, order, COLS=8)

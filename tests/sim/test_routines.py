@@ -34,6 +34,7 @@ copy, gemm, trmm, trsm = map(call.routine, ("copies", "gemm", "trmm", "trsm"))
 SIZES = (0, 1, 8, 17)
 STOPS = (8, 16, 256)
 NAN = float("nan")
+ORDERS = list(enumerate(product(Trans, Trans, "CF")))
 
 
 @contextmanager
@@ -73,7 +74,7 @@ def same(actual, expected, what) -> None:
 @pytest.mark.parametrize("letter", DTYPES)
 def test_gemm(letter):
     rng = np.random.default_rng(1)
-    for number, case in enumerate(of(letter, gemm_cases(SIZES, (19, 9, 5)))):
+    for number, case in of_precision(letter, list(enumerate(of(letter, gemm_cases(SIZES, (19, 9, 5)))))):
         a, b, start = (integers(rng, shape, case.dtype) for shape in case.shapes)
         expected = exact_gemm(case, a, b, start)
         if case.alpha == 0:
@@ -114,7 +115,7 @@ def test_triangles(routine, letter):
 def test_gemm_by_split_k(letter):
     """Chunks of whole tiles and of parts of them; k that they divide, and k that leaves something over."""
     rng, dtype = np.random.default_rng(7), DTYPES[letter]
-    for number, (trans_a, trans_b, order) in enumerate(product(Trans, Trans, "CF")):
+    for number, (trans_a, trans_b, order) in of_precision(letter, ORDERS):
         k = (28, 29)[number // 2 % 2]
         case = GemmCase(dtype, 17, 9, k, trans_a, trans_b, 2, (0, -1)[number % 2])
         a, b, start = (integers(rng, shape, dtype) for shape in case.shapes)
@@ -133,7 +134,7 @@ def test_gemm_of_packed_operands(letter):
     """All flags and orders, whole tiles and parts of them; blocks that walk over tiles, and part them."""
     rng, dtype = np.random.default_rng(9), DTYPES[letter]
     walks = {"persistent": True, "min_blocks": 2}
-    for number, (trans_a, trans_b, order) in enumerate(product(Trans, Trans, "CF")):
+    for number, (trans_a, trans_b, order) in of_precision(letter, ORDERS):
         m, n, k = ((32, 16, 12), (35, 19, 27))[number % 2]
         case = GemmCase(dtype, m, n, k, trans_a, trans_b, 2, (0, -1)[number // 2 % 2])
         a, b, start = (integers(rng, shape, dtype) for shape in case.shapes)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import product
-
 import numpy as np
 import pytest
+from covering import by_precision
 
 import pyblasgpu
 from pyblasgpu.dispatch.overrides import override
@@ -71,8 +70,7 @@ def check(
     assert not apart or np.array_equal(b, start)
 
 
-@pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("unit, t_by_rows, b_by_rows", list(product((False, True), repeat=3)))
+@pytest.mark.parametrize("letter, unit, t_by_rows, b_by_rows", by_precision(*[(False, True)] * 3))
 def test_every_variant(letter, unit, t_by_rows, b_by_rows):
     for r in (1, 3):
         conj = letter in "cz" and unit != b_by_rows
@@ -102,8 +100,7 @@ def test_every_shape(letter, changes):
         check(letter, 75, r, t_by_rows=t_by_rows, conj=letter == "c", **changes)
 
 
-@pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("r", [1, 3])
+@pytest.mark.parametrize("letter, r", by_precision([1, 3]))
 def test_the_configs_that_serve(letter, r):
     config = trsv.Trsv(letter).specialize(r, known("h200").shared_per_block)
     changes = {name: getattr(config, name) for name in SMALL}
@@ -263,8 +260,7 @@ def test_backward_error_on_hard_triangles(letter, kind):
 # ------------------------------------------------------------------------------------------- through the face
 
 
-@pytest.mark.parametrize("side, uplo, trans, diag", list(product(Side, Uplo, Trans, Diag)))
-@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("letter, side, uplo, trans, diag", by_precision(Side, Uplo, Trans, Diag))
 def test_every_call(monkeypatch, letter, side, uplo, trans, diag):
     monkeypatch.setenv("PYBLASGPU_BACKEND", "sim")
     n, r, dtype = 37, 3, DTYPES[letter]
