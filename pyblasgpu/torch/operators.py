@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import torch
 from torch import _C, Tensor
+from torch._functorch import eager_transforms
 from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import forward_ad
 from torch.autograd.function import _SingleLevelFunction
@@ -125,7 +126,12 @@ def _direct(op: Any, row: type[Operator], function: Any) -> Callable[..., Any]:
     tensors = row.places.tensors
 
     def direct(*args: Any) -> Any:
-        if is_traced() or type(args[0]) not in _TYPES or not args[0].is_cuda or _is_watched():
+        if is_traced():
+            if forward_ad._current_level >= 0 and not eager_transforms.JVP_NESTING:
+                # a graph that enters a level of tangents itself leaves no sign of it at run time
+                torch._dynamo.graph_break()
+            return op(*args)
+        if type(args[0]) not in _TYPES or not args[0].is_cuda or _is_watched():
             return op(*args)
         if not is_recording() or not wants_gradient(*args):
             outputs = launched(row, args)

@@ -8,6 +8,7 @@ import sys
 import pytest
 import torch
 from torch._subclasses import FakeTensorMode
+from torch.autograd import forward_ad
 from torch_cases import BACKENDS, random, spd
 
 import pyblasgpu.torch as ours
@@ -79,6 +80,20 @@ def test_one_graph_has_tangents(backend):
     function = torch.func.hessian(lambda x: ours.logdet(ours.gemm(x, x)))
     compiled = torch.compile(function, fullgraph=True, backend=backend)
     torch.testing.assert_close(compiled(x), torch.func.hessian(lambda x: torch.logdet(x @ x))(x))
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_level_of_tangents_in_compiled_code(backend):
+    """The graph ends there, as `forward_ad` counts no level that a graph enters."""
+
+    def tangent(x, dx):
+        with forward_ad.dual_level():
+            product = ours.gemm(forward_ad.make_dual(x, dx), x)
+            return forward_ad.unpack_dual(ours.cholesky(product)).tangent
+
+    x, dx = spd(torch.float64, 3, 3), spd(torch.float64, 3, 3)
+    expected = torch.func.jvp(lambda each: torch.linalg.cholesky(each @ x), (x,), (dx,))[1]
+    torch.testing.assert_close(torch.compile(tangent, backend=backend)(x, dx), expected)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
