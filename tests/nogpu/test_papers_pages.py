@@ -57,6 +57,15 @@ def test_verdicts_are_counted_as_the_pages_have_them():
     )
 
 
+def test_what_rows_lack_is_listed_for_each():
+    """A row that works partly says on one page what it would work with."""
+    section = (DOCS / "papers.md").read_text().partition("partly lack\n")[2].partition("\n## ")[0]
+    listed = re.findall(r"^\| ((?:[A-Z]\d+(?:, )?)+) \|", section, re.M)
+    partly = re.compile(r"^\| ([A-Z]\d+) [^|]*\| partly \|", re.M)
+    rows = [name for path in PAGES for name in partly.findall(path.read_text())]
+    assert sorted(", ".join(listed).split(", ")) == sorted(rows)
+
+
 FILE = re.compile(r"`(?:python )?((?:tests|tuning|benchmarks|pyblasgpu)/[\w/]+\.py)")
 MODULE = re.compile(r"`python -m ([\w.]+)")
 OTHERS = re.compile(r"`pyblasgpu \w|\]\((?!http)|^the same|^the table above$")
