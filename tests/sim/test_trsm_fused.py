@@ -6,7 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from covering import pairs
+from covering import by_precision, pairs
 
 from pyblasgpu.kernels.common.options import OVERWRITE, READS_Y, options_of
 from pyblasgpu.kernels.gemm import mma as gemm_mma
@@ -86,8 +86,13 @@ def test_into_another_matrix(letter, triangle, adds):
     check(letter, triangle, 17, 40, apart=True, adds=adds)
 
 
-@pytest.mark.parametrize("triangle", Triangle)
-@pytest.mark.parametrize("letter, mma", [*((letter, False) for letter in DTYPES), ("d", True), ("z", True)])
+@pytest.mark.parametrize(
+    "letter, triangle, mma",
+    [
+        *by_precision(Triangle, [False]),
+        *((letter, triangle, True) for letter in "dz" for triangle in Triangle),
+    ],
+)
 def test_threads_that_share_a_right_hand_side(letter, mma, triangle):
     changes = {"BLK_N": 32, "WARP_N": 32, "BLK_K": 32} if mma else shared(triangle)
     tile = config(letter, triangle, False, mma, **changes)
@@ -108,10 +113,9 @@ def test_threads_that_are_left_over(triangle):
     check("d", triangle, 125, 37, mma=True, **tile)
 
 
-@pytest.mark.parametrize("unit, conj", list(product((False, True), repeat=2)))
-def test_unit_and_conjugated_where_threads_share(unit, conj):
-    for triangle in Triangle:
-        check("z", triangle, unit=unit, conj=conj, **shared(triangle))
+@pytest.mark.parametrize("triangle, unit, conj", pairs(Triangle, [False, True], [False, True]))
+def test_unit_and_conjugated_where_threads_share(triangle, unit, conj):
+    check("z", triangle, unit=unit, conj=conj, **shared(triangle))
 
 
 @pytest.mark.parametrize(
@@ -156,9 +160,9 @@ def dtype_of(array):
     return array.dtype.type
 
 
-@pytest.mark.parametrize("triangle", Triangle)
-@pytest.mark.parametrize("diagonal", [0.0, 2.0**-70, 2.0**100])
-@pytest.mark.parametrize("shares", [False, True], ids=["alone", "shared"])
+@pytest.mark.parametrize(
+    "triangle, diagonal, shares", pairs(Triangle, [0.0, 2.0**-70, 2.0**100], [False, True])
+)
 def test_a_diagonal_that_has_no_safe_reciprocal(triangle, diagonal, shares):
     hard("s", triangle, diagonal, **(shared(triangle) if shares else {}))
 
@@ -184,11 +188,11 @@ def check_not_finite(letter="s", triangle=Triangle.LOWER_LEFT, what=np.nan, kern
     np.testing.assert_array_equal(c, x)
 
 
-@pytest.mark.parametrize("triangle", Triangle)
-@pytest.mark.parametrize("what", [np.nan, np.inf])
-@pytest.mark.parametrize("letter", "sz")
-@pytest.mark.parametrize("shares", [False, True], ids=["alone", "shared"])
-def test_what_is_not_finite_spoils_only_what_depends_on_it(letter, triangle, what, shares):
+@pytest.mark.parametrize(
+    "case, what, letter", pairs(product(Triangle, [False, True]), [np.nan, np.inf], "sz")
+)
+def test_what_is_not_finite_spoils_only_what_depends_on_it(case, what, letter):
+    triangle, shares = case
     check_not_finite(letter, triangle, what, **(shared(triangle) if shares else {}))
 
 
