@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import pyblasgpu
 from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.routine_table import ROUTINES as ROWS
 from pyblasgpu.routines.level3 import gemmtr, syr2k, syrk
 from pyblasgpu.routines.level3.symm import launch_list as symm_launch_list
 from pyblasgpu.testing.reference import fenced
@@ -45,6 +46,8 @@ def small_blocks(letter: str, stop: int = 8, stages: int = 2, algorithm: str | N
 def test_all_cases(routine, letter):
     rng = np.random.default_rng(1)
     cases = [case for case in symmetric_cases(routine, SIZES, (19, 9)) if case.dtype.letter == letter]
+    if letter in "sd" and ROWS[routine].hermitian:  # those of symmetric matrices by another name
+        cases = cases[::4]
     ways = cycle(algorithms(routine))
     if letter in "dz":
         next(ways)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from covering import pairs
 from region_mask import mask
 
 import pyblasgpu
@@ -139,10 +140,11 @@ def check_not_finite(letter, triangle, what=np.nan, kernels=None, apart=False):
     np.testing.assert_array_equal(c, clean)
 
 
-@pytest.mark.parametrize("triangle", Triangle)
-@pytest.mark.parametrize("what, apart", [(np.nan, False), (np.inf, False), (np.nan, True)])
-@pytest.mark.parametrize("letter", "sz")
-def test_what_is_not_finite_spoils_only_what_depends_on_it(letter, triangle, what, apart):
+@pytest.mark.parametrize(
+    "triangle, ways, letter", pairs(Triangle, [(np.nan, False), (np.inf, False), (np.nan, True)], "sz")
+)
+def test_what_is_not_finite_spoils_only_what_depends_on_it(letter, triangle, ways):
+    what, apart = ways
     check_not_finite(letter, triangle, what, apart=apart)
 
 
