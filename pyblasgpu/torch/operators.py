@@ -23,6 +23,7 @@ from torch.autograd.function import _SingleLevelFunction
 
 from ..operators.row import CORE, Row
 from .launched import Places, launched
+from .served import is_watched
 from .tensors import TENSORS
 
 __all__ = ["TABLE", "Operator", "computed", "is_plain", "is_recorded", "register"]
@@ -114,7 +115,7 @@ def is_recorded(*args: Any) -> bool:
     if (_C.is_grad_enabled() and _C._any_requires_grad(*args)) or forward_ad._current_level >= 0:
         return True
     # a graph of Dynamo's enters levels of tangents without the module that counts them
-    recorded: bool = _TRANSFORMS()
+    recorded: bool = _C._are_functorch_transforms_active()
     return recorded
 
 
@@ -131,7 +132,7 @@ def _direct(op: Any, row: type[Operator], function: Any) -> Callable[..., Any]:
                 # a graph that enters a level of tangents itself leaves no sign of it at run time
                 torch._dynamo.graph_break()
             return op(*args)
-        if type(args[0]) not in _TYPES or not args[0].is_cuda or _is_watched():
+        if type(args[0]) not in _TYPES or not args[0].is_cuda or is_watched():
             return op(*args)
         if not is_recording() or not wants_gradient(*args):
             outputs = launched(row, args)
@@ -142,22 +143,6 @@ def _direct(op: Any, row: type[Operator], function: Any) -> Callable[..., Any]:
         return op(*args) if is_excluded(recording) else apply(None, *args)
 
     return direct
-
-
-#: Functions that return whether a mode, a transform or a tracer is to see a call.
-_MODES, _FUNCTION_MODES = _C._len_torch_dispatch_stack, _C._len_torch_function_stack
-_TRANSFORMS, _TRACER = _C._are_functorch_transforms_active, _C._get_tracing_state
-
-
-def _is_watched() -> bool:
-    """Whether a mode, a transform, a tracer or forward differentiation is to see a call."""
-    return (
-        _MODES() > 0
-        or _FUNCTION_MODES() > 0
-        or _TRANSFORMS()
-        or forward_ad._current_level >= 0
-        or _TRACER() is not None
-    )
 
 
 def _differentiable(op: Any, row: type[Operator], function: Any) -> Callable[..., Any]:
@@ -228,7 +213,7 @@ def _recorded(op: Any, row: type[Operator]) -> Any:
             s.needs = dict(zip(names, ctx.needs_input_grad[1:], strict=True))
             found = None
             if row.at_once is not None and type(grads[0]) is Tensor and grads[0].is_cuda:
-                found = None if _C.is_grad_enabled() or _is_watched() else row.at_once(s, *grads)
+                found = None if _C.is_grad_enabled() or is_watched() else row.at_once(s, *grads)
             if found is None:
                 found = row.backward(TENSORS, s, *grads)
             each = found if isinstance(found, tuple) else (found,)

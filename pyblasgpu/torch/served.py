@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import _C, Tensor
+from torch.autograd import forward_ad
 
 __all__ = [
     "LETTERS",
@@ -13,6 +14,7 @@ __all__ = [
     "TRIANGLES",
     "check_info",
     "check_singular",
+    "is_watched",
     "refusal",
     "served",
     "serves_system",
@@ -64,8 +66,28 @@ def serves_system(A: Any, B: Any) -> bool:
     return B.ndim >= 2 and B.shape[-2] == A.shape[-2] and all(m == n or 1 in (m, n) for m, n in pairs)
 
 
+#: Functions that return whether a mode, a transform or a tracer is to see a call.
+_MODES, _FUNCTION_MODES = _C._len_torch_dispatch_stack, _C._len_torch_function_stack
+_TRANSFORMS, _TRACER = _C._are_functorch_transforms_active, _C._get_tracing_state
+
+
+def is_watched() -> bool:
+    """Whether a mode, a transform, a tracer or forward differentiation is to see a call."""
+    return (
+        _MODES() > 0
+        or _FUNCTION_MODES() > 0
+        or _TRANSFORMS()
+        or forward_ad._current_level >= 0
+        or _TRACER() is not None
+    )
+
+
 def check_info(info: Tensor, name: str, a: Tensor) -> None:
     """Raise `torch.linalg.LinAlgError` where info is not 0; waits, as PyTorch's own functions do."""
+    is_plain = not torch.compiler.is_dynamo_compiling() and type(info) is Tensor and not is_watched()
+    # a copy alone, where PyTorch's function launches kernels first
+    if a.ndim == 2 and is_plain and not info.item():
+        return
     torch._linalg_check_errors(info, name, is_matrix=a.ndim == 2)
 
 

@@ -99,13 +99,14 @@ def test_gradients_are_those_of_differences(name, lists, monkeypatch):
     assert name in lists
 
 
+@pytest.mark.parametrize("batch", [(), (2,)], ids=["by inverses", "by solutions"])
 @pytest.mark.parametrize("upper", [False, True])
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
-def test_the_reverse_mode_of_large_factors_goes_by_halves(dtype, upper, lists, monkeypatch):
-    monkeypatch.setattr(reverse_potrf, "LEAST", 8)
-    monkeypatch.setattr(reverse_potrf, "LEAF", 8)
-    factor = torch.linalg.cholesky(spd(dtype, 2, 21, 21), upper=upper)
-    grad = random(dtype, 2, 21, 21)
+def test_the_reverse_mode_of_large_factors_goes_by_halves(dtype, upper, batch, lists, monkeypatch):
+    for name, order in (("LEAST", 8), ("LEAF", 8), ("INVERSE", 5)):
+        monkeypatch.setattr(reverse_potrf, name, order)
+    factor = torch.linalg.cholesky(spd(dtype, *batch, 21, 21), upper=upper)
+    grad = random(dtype, *batch, 21, 21)
     expected = operators.TENSORS.cholesky_backward(factor, grad, upper)
     cuda_tensors.install(monkeypatch)
     found = operators.TENSORS.cholesky_backward(factor, grad, upper)

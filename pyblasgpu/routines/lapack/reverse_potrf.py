@@ -11,12 +11,14 @@ ones go by halves, in place, as the blocked factorization does backwards (Murray
 
 from __future__ import annotations
 
+from ...dispatch.operand_copies import ALIGNED
 from ...operands import Operand
 from ...types import Diag, Region, Side, Uplo
 from ..copies import emit_copy, emit_mirrored, emit_zeros_beyond
 from ..launch_list import LaunchList, cached_launch_list
 from ..level3 import symm, trmm, trsm
 from ..level3.gemm import emit_gemm
+from . import trtri
 from .factor_steps import with_alpha
 
 __all__ = ["LEAF", "launch_list"]
@@ -24,6 +26,8 @@ __all__ = ["LEAF", "launch_list"]
 #: Order up to which whole products take less time than the launches of halves.
 LEAF = 1024
 LEAST = 256  # of many matrices
+#: Order from which on products with an inverse take less time than solutions, of one matrix.
+INVERSE = 512
 
 
 def launch_list(l: Operand, g: Operand, out: Operand, *, uplo: Uplo) -> LaunchList | None:
@@ -38,22 +42,24 @@ def launch_list(l: Operand, g: Operand, out: Operand, *, uplo: Uplo) -> LaunchLi
     uplo : Uplo
         The triangle of the factor.
     """
-    return None if out.is_empty else cached_launch_list(_emit, (l, g, out), (uplo, LEAF))
+    return None if out.is_empty else cached_launch_list(_emit, (l, g, out), (uplo, LEAF, INVERSE))
 
 
-def _emit(launches: LaunchList, l: Operand, g: Operand, out: Operand, uplo: Uplo, leaf: int) -> None:
+def _emit(
+    launches: LaunchList, l: Operand, g: Operand, out: Operand, uplo: Uplo, leaf: int, inverse: int
+) -> None:
     if uplo is Uplo.UPPER:
         l, g = l.T.conjugate(), g.T.conjugate()
     emit_copy(launches, 0.5, g, out, Region.LOWER)
-    _emit_lower(launches, l, out, max(LEAST, int(leaf / out.batch ** (1 / 3))))
+    _emit_lower(launches, l, out, max(LEAST, int(leaf / out.batch ** (1 / 3))), inverse)
     emit_mirrored(launches, out, out, out.dtype.is_complex)
 
 
-def _emit_lower(launches: LaunchList, l: Operand, g: Operand, leaf: int) -> None:
+def _emit_lower(launches: LaunchList, l: Operand, g: Operand, leaf: int, inverse: int) -> None:
     """Emit that the gradient of L in the lower triangle of `g` becomes twice that of the matrix."""
     n = g.rows
     if n <= leaf:
-        _emit_whole(launches, l, g)
+        _emit_whole(launches, l, g, g.batch == 1 and n >= inverse)
         return
     first = n // 2
     rest = n - first
@@ -61,19 +67,39 @@ def _emit_lower(launches: LaunchList, l: Operand, g: Operand, leaf: int) -> None
         (l.block(*block), g.block(*block))
         for block in ((0, 0, first, first), (first, 0, rest, first), (first, first, rest, rest))
     )
-    _emit_lower(launches, l2, g2, leaf)
+    _emit_lower(launches, l2, g2, leaf, inverse)
     symmetric = g2, l21, g21, False, Side.LEFT, Uplo.LOWER, g.dtype.is_complex
     with_alpha(launches, -1.0, lambda: symm.emit(launches, *symmetric), beta=1.0)
     with_alpha(launches, 1.0, lambda: trsm.emit(launches, l1, g21, Side.RIGHT, Uplo.LOWER, Diag.NON_UNIT))
     emit_gemm(launches, -1.0, g21.T.conjugate(), l21, 1.0, g1, Region.LOWER)
-    _emit_lower(launches, l1, g1, leaf)
+    _emit_lower(launches, l1, g1, leaf, inverse)
 
 
-def _emit_whole(launches: LaunchList, l: Operand, g: Operand) -> None:
-    """Emit the same by whole products: of P one triangle counts, the others are of Hermitian matrices."""
-    up = l.T.conjugate()
+def _emit_whole(launches: LaunchList, l: Operand, g: Operand, by_inverse: bool) -> None:
+    """Emit the same by whole products: of P one triangle counts, the others are of Hermitian matrices.
+
+    They are solutions, or products with the inverse of L, which the side stream computes meanwhile.
+    """
+    up, solve, triangle, inverted = l.T.conjugate(), trsm.emit, l, None
+    if by_inverse:
+        solve = trmm.emit
+        triangle, inverted = _emit_inverse(launches, l)
     emit_zeros_beyond(launches, g, Uplo.LOWER)
     with_alpha(launches, 1.0, lambda: trmm.emit(launches, up, g, Side.LEFT, Uplo.UPPER, Diag.NON_UNIT))
     emit_mirrored(launches, g, g, g.dtype.is_complex)
-    with_alpha(launches, 1.0, lambda: trsm.emit(launches, up, g, Side.LEFT, Uplo.UPPER, Diag.NON_UNIT))
-    with_alpha(launches, 1.0, lambda: trsm.emit(launches, l, g, Side.RIGHT, Uplo.LOWER, Diag.NON_UNIT))
+    launches.wait_for(inverted)
+    across = triangle.T.conjugate()
+    with_alpha(launches, 1.0, lambda: solve(launches, across, g, Side.LEFT, Uplo.UPPER, Diag.NON_UNIT))
+    with_alpha(launches, 1.0, lambda: solve(launches, triangle, g, Side.RIGHT, Uplo.LOWER, Diag.NON_UNIT))
+
+
+def _emit_inverse(launches: LaunchList, l: Operand) -> tuple[Operand, int | None]:
+    """Emit the inverse of L on the side stream; return it, in the workspace, and the last launch of it."""
+    before, n = launches.mark(), l.rows
+    with launches.on_side_stream(), launches.temporary():
+        if launches.mark() is not None:  # the workspace has the inverse of a block that was multiplied last
+            launches.wait_for(before)
+        inverse, info = launches.scratch(n, n, 1, ALIGNED), launches.scratch(1, 1, 1)
+        emit_copy(launches, 1.0, l, inverse, Region.LOWER)
+        trtri.emit_lower(launches, info, inverse, Diag.NON_UNIT)
+        return inverse, launches.mark()
