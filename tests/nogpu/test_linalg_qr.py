@@ -232,6 +232,28 @@ def test_least_squares_on_a_device(fake, letter, shape, columns):
             np.testing.assert_allclose(one, other, rtol=1e-3 if letter in "sc" else 1e-11, atol=1e-6)
 
 
+@pytest.mark.parametrize("letter", "sz")
+@pytest.mark.parametrize("shape", [(600, 7), (2, 500, 5)])
+@pytest.mark.parametrize(
+    "shift, size, is_refined", [(0, 1, True), (4, 1, True), (30, 1, False), (0, 0, False), (0, 1e30, False)]
+)
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_least_squares_of_tall_matrices(fake, decide_by, monkeypatch, letter, shape, shift, size, is_refined):
+    """By normal equations and a correction, where A is not too sensitive and no squares leave the range."""
+    decide_by(cholesky_qr_min_rows=32)
+    a, b = matrix_of("random", letter, *shape), matrix_of("random", letter, *shape[:-1], 2, seed=6)
+    a, b = a + np.float32(shift), b * (np.float32(size) if letter == "s" else size**9)
+    called = Mock(wraps=names.geqrf)
+    monkeypatch.setattr(names, "geqrf", called)
+    x, squares, rank, _ = linalg.lstsq(fake_device.Array(a.copy()), fake_device.Array(b.copy()))
+    assert (called.call_count == 0) == is_refined and (np.asarray(rank) == shape[-1]).all()
+    exact, rest, _, _ = linalg.lstsq(a.astype("D"), b.astype("D"), lapack_driver="gels")
+    eps = np.finfo(a.dtype).eps
+    np.testing.assert_allclose(x.host, exact, rtol=0, atol=50 * eps * np.abs(exact).max())
+    if size == 1:
+        np.testing.assert_allclose(squares.host, rest, rtol=50 * eps)
+
+
 @pytest.mark.parametrize("letter", "dc")
 @pytest.mark.parametrize("shape", [(40, 3), (2, 30, 5)])
 def test_pivots_of_tall_matrices_on_a_device(fake, monkeypatch, letter, shape):

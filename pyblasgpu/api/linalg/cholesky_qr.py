@@ -14,6 +14,7 @@ diagonal matrix. Of few columns substitution takes no longer.
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any, NamedTuple
 
 from ...frontend.calls.lazy_routines import policy_at
@@ -23,7 +24,7 @@ from ..lapack import names as lapack
 from .arrays import Arrays
 from .checks import host_values
 
-__all__ = ["cholesky_qr", "is_tall"]
+__all__ = ["SMALL", "cholesky_qr", "gram", "is_tall", "sensitivity"]
 
 WIDTH = 128  # columns of blocks in which zeros of triangles are left out
 SHARE = 16  # rows of a tall matrix for each column
@@ -76,7 +77,7 @@ def cholesky_qr(arrays: Arrays, a: Any) -> tuple[Any, Any] | None:
         inverse, _ = lapack.trtri(r)
     elif not host_values(_growth(arrays, r, inverse)).max() <= MOST_GROWTH:
         q = trsm(r, a, side="R")
-    if host_values(_sensitivity(arrays, r, inverse)).max() <= MOST_SENSITIVITY:
+    if host_values(sensitivity(arrays, r, inverse)).max() <= MOST_SENSITIVITY:
         return q, r
     second = _round(arrays, q)
     return (second.q, trmm(second.r, r)) if second.is_last else None
@@ -84,29 +85,29 @@ def cholesky_qr(arrays: Arrays, a: Any) -> tuple[Any, Any] | None:
 
 def _round(arrays: Arrays, a: Any) -> _Round:
     """Enqueue a round of A; the test of it is enqueued last, while Q is computed."""
-    gram, inverse = _gram(arrays, a), None
-    r, info = lapack.potrf(gram, False, True)
+    products, inverse = gram(arrays, a), None
+    r, info = lapack.potrf(products, False, True)
     if a.shape[-1] <= NARROW:
         q = trsm(r, a, side="R")
     else:
         inverse, _ = lapack.trtri(r)
         q = _product(arrays, a, inverse)
-    return _Round(q, r, inverse, info, _departure(arrays, gram))
+    return _Round(q, r, inverse, info, _departure(arrays, products))
 
 
 def _blocks(n: int) -> list[tuple[int, int]]:
     return [(first, min(first + WIDTH, n)) for first in range(0, n, WIDTH)]
 
 
-def _gram(arrays: Arrays, a: Any) -> Any:
+def gram(arrays: Arrays, a: Any) -> Any:
     """The upper triangle of AᴴA; below it may be zeros."""
     n = a.shape[-1]
     if n <= WIDTH:
         return gemm(a, a, trans_a="C")
-    gram = arrays.xp.zeros((*a.shape[:-2], n, n), dtype=a.dtype, **arrays.placement)
+    products = arrays.xp.zeros((*a.shape[:-2], n, n), dtype=a.dtype, **arrays.placement)
     for first, last in _blocks(n):
-        gemm(a[..., :last], a[..., first:last], trans_a="C", out=gram[..., :last, first:last])
-    return gram
+        gemm(a[..., :last], a[..., first:last], trans_a="C", out=products[..., :last, first:last])
+    return products
 
 
 def _product(arrays: Arrays, a: Any, r: Any) -> Any:
@@ -128,15 +129,15 @@ def _growth(arrays: Arrays, r: Any, inverse: Any) -> Any:
     return norms @ inverse_sizes @ sizes / norms
 
 
-def _sensitivity(arrays: Arrays, r: Any, inverse: Any) -> Any:
-    """Sums of rows of |(AᴴA)⁻¹|, with the columns of A scaled to norm one, on the device; larger than
-    MOST_SENSITIVITY where squares lose digits.
+def sensitivity(arrays: Arrays, r: Any, inverse: Any) -> Any:
+    """Sums of rows of |(AᴴA)⁻¹|, with the columns of A scaled to norm one, on the device; infinite where
+    squares lose digits.
     """
     xp, sizes = arrays.xp, arrays.xp.abs(r)
     squares = xp.sum(sizes * sizes, axis=-2)
     scaled = inverse * xp.sqrt(squares)[..., None]
-    lost = SMALL[arrays.dtype.real_size] / squares
-    return xp.sum(xp.abs(gemm(scaled, scaled, trans_b="C")), axis=-1) + MOST_SENSITIVITY * lost
+    lost = xp.where(squares >= SMALL[arrays.dtype.real_size], 0 * squares, inf)
+    return xp.sum(xp.abs(gemm(scaled, scaled, trans_b="C")), axis=-1) + lost
 
 
 def _departure(arrays: Arrays, gram: Any) -> Any:

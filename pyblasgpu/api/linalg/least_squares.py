@@ -18,7 +18,9 @@ from ..lapack.triangles import upper_solution
 from ..processor import on_processor
 from .arrays import Arrays, gemm_of, taken
 from .checks import broadcast_batches, check_values, host_values
+from .cholesky_qr import is_tall
 from .docs import documented
+from .normal_equations import refined_solution
 from .pivoted import by_pivots
 from .standard import singular_triplets
 from .triangular import solve_triangular
@@ -93,6 +95,9 @@ def lstsq(
     The solution by QR factors is that of a problem whose matrix and right-hand side differ by a small
     multiple of ``m n u``, relative to columns. u is the unit roundoff (Higham, *Accuracy and Stability of
     Numerical Algorithms*, Theorem 20.3).
+
+    Tall device matrices whose condition allows it are solved by normal equations and a correction. The host
+    waits for that decision.
 
     Examples
     --------
@@ -211,6 +216,10 @@ def _on_device(arrays: Arrays, a: Any, b: Any, checked: bool) -> tuple[Any, Any]
     a, right = arrays.cast(a), arrays.cast(b[:, None] if is_vector else b)
     a, right = broadcast_batches(arrays, a, right)
     *batch, m, n = a.shape
+    by_products = is_tall(arrays, a) and right.shape[-1] > 0 and arrays.may_wait
+    if by_products and (found := refined_solution(arrays, a, right)) is not None:
+        x, squares = found
+        return (x[..., 0], squares[..., 0]) if is_vector else (x, squares)
     if m >= n:
         factors, tau, _, _ = lapack.geqrf(a)
         triangle = factors[..., :n, :]
