@@ -24,7 +24,7 @@ from qr_cases import (
 
 from pyblasgpu import linalg
 from pyblasgpu.api.lapack import names
-from pyblasgpu.api.linalg import cholesky_qr
+from pyblasgpu.api.linalg import cholesky_qr, normal_equations
 from pyblasgpu.types import DTYPES
 
 MODES = ["full", "economic", "r", "raw"]
@@ -241,6 +241,7 @@ def test_least_squares_on_a_device(fake, letter, shape, columns):
 def test_least_squares_of_tall_matrices(fake, decide_by, monkeypatch, letter, shape, shift, size, is_refined):
     """By normal equations and a correction, where A is not too sensitive and no squares leave the range."""
     decide_by(cholesky_qr_min_rows=32)
+    monkeypatch.setattr(normal_equations, "LEAST_ELEMENTS", 0)
     a, b = matrix_of("random", letter, *shape), matrix_of("random", letter, *shape[:-1], 2, seed=6)
     a, b = a + np.float32(shift), b * (np.float32(size) if letter == "s" else size**9)
     called = Mock(wraps=names.geqrf)
@@ -356,6 +357,7 @@ def test_tall_matrices_with_nearly_equal_columns(fake, decide_by, monkeypatch, l
     """Substitution takes the place of a product with R^-1, which would leave more than roundoffs."""
     decide_by(cholesky_qr_min_rows=32)
     monkeypatch.setattr(cholesky_qr, "WIDTH", width)
+    monkeypatch.setattr(cholesky_qr, "CHUNK", 90)
     others = matrix_of("random", letter, 400, 9)
     for a in (nearly_equal_columns(letter, 400, 9), np.stack([others, others + 1])):
         q, r = hosts(linalg.qr(fake_device.Array(a.copy()), mode="economic"))

@@ -18,9 +18,8 @@ from ..lapack.triangles import upper_solution
 from ..processor import on_processor
 from .arrays import Arrays, gemm_of, taken
 from .checks import broadcast_batches, check_values, host_values
-from .cholesky_qr import is_tall
 from .docs import documented
-from .normal_equations import refined_solution
+from .normal_equations import are_tried, refined_solution
 from .pivoted import by_pivots
 from .standard import singular_triplets
 from .triangular import solve_triangular
@@ -120,7 +119,9 @@ def lstsq(
         return x, residues, _full_ranks(a), None
     method = tensor_method(method, name)
     arrays = taken(name, {"a": a, "b": b})
-    if method is None:  # else the mode is set around the calls of routines, not by them
+    if method is None and not are_tried(
+        arrays, arrays.each[0]
+    ):  # else the mode is set around the calls of routines, not by them
         arrays = arrays.recorded(key, (a, b), check_finite)
     matrix, right = arrays.each
     flags = (overwrite_a, "overwrite_a", matrix), (overwrite_b, "overwrite_b", right)
@@ -216,8 +217,7 @@ def _on_device(arrays: Arrays, a: Any, b: Any, checked: bool) -> tuple[Any, Any]
     a, right = arrays.cast(a), arrays.cast(b[:, None] if is_vector else b)
     a, right = broadcast_batches(arrays, a, right)
     *batch, m, n = a.shape
-    by_products = is_tall(arrays, a) and right.shape[-1] > 0 and arrays.may_wait
-    if by_products and (found := refined_solution(arrays, a, right)) is not None:
+    if right.shape[-1] and are_tried(arrays, a) and (found := refined_solution(arrays, a, right)) is not None:
         x, squares = found
         return (x[..., 0], squares[..., 0]) if is_vector else (x, squares)
     if m >= n:

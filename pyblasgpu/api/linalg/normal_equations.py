@@ -8,33 +8,39 @@ correction for what is left of b, R⁻¹ R⁻ᴴ Aᴴ (b - A x), makes it as acc
 
 from __future__ import annotations
 
-from math import inf
+from math import inf, prod
 from typing import Any
 
 from ..keyword.level3 import gemm
 from ..lapack import names as lapack
 from .arrays import Arrays
 from .checks import host_values
-from .cholesky_qr import SMALL, gram, sensitivity
+from .cholesky_qr import SMALL, gram, is_tall, sensitivity
 
-__all__ = ["refined_solution"]
+__all__ = ["are_tried", "refined_solution"]
+
+#: Elements of the matrices, at least: of fewer the host takes longer than it takes to make QR factors.
+LEAST_ELEMENTS = 1 << 24
 
 #: Sums of a row of |(AᴴA)⁻¹|, with columns of norm one, with which a correction is enough.
 MOST_SENSITIVITY = 100
+
+
+def are_tried(arrays: Arrays, a: Any) -> bool:
+    """Whether matrices are so tall, and so large, that a solution by products takes less time."""
+    return is_tall(arrays, a) and prod(a.shape) >= LEAST_ELEMENTS and arrays.may_wait
 
 
 def refined_solution(arrays: Arrays, a: Any, b: Any) -> tuple[Any, Any] | None:
     """x with the least norms of the columns of b - A x, and their squares; None where A is too sensitive, or
     squares leave the range of the dtype. The host waits for that decision.
     """
-    xp = arrays.xp
     r, info = lapack.potrf(gram(arrays, a), False, True)
     inverse, _ = lapack.trtri(r)
-    squares, least = _squares(arrays, b), SMALL[arrays.dtype.real_size]
-    has_factor = ~xp.any(xp.asarray(info) != 0)
-    is_well_conditioned = xp.max(sensitivity(arrays, r, inverse)) <= MOST_SENSITIVITY
-    is_in_range = (xp.min(squares) >= least) & (xp.max(squares) < inf)
-    if not bool(host_values(has_factor & is_well_conditioned & is_in_range)):
+    sums, squares = sensitivity(arrays, r, inverse), host_values(_squares(arrays, b))
+    if host_values(info).any() or not host_values(sums).max() <= MOST_SENSITIVITY:
+        return None
+    if not SMALL[arrays.dtype.real_size] <= squares.min() <= squares.max() < inf:
         return None
     x = _solution(a, inverse, b)
     rest = b - gemm(a, x)

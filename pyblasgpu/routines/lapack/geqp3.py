@@ -1,7 +1,7 @@
 """Q R = A P in place, with column pivoting, as LAPACK's geqp3 leaves it.
 
-Matrices that L2 holds are one launch on a copy of A, which reads and writes all columns in each step. Others
-go by panels: a step reads columns once, and a product applies a panel to those that are left.
+Small matrices are one launch on a copy of A, which reads and writes all columns in each step. Others go by
+panels: a step reads columns once, and a product applies a panel to those that are left.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from ..level3.gemm import emit_gemm
 from .laswp import moves_scratch, words
 
 __all__ = ["emit", "emit_where_failed", "launch_list"]
+
+#: Matrices that take more than this part of L2 go by panels: caches that are nearer do not hold them.
+L2_PART = 16
 
 
 def launch_list(jpvt: Operand, tau: Operand, a: Operand) -> LaunchList | None:
@@ -54,14 +57,18 @@ def emit(launches: LaunchList, jpvt: Operand, tau: Operand, a: Operand) -> None:
 
 
 def _goes_by_panels(launches: LaunchList, a: Operand) -> bool:
-    """Whether L2 does not hold the matrices that are factored at a time, so that columns come from DRAM in
-    each step: panels read them once, where `geqp3` writes them too.
+    """Whether the matrices that are factored at a time are so large that moving them takes the time of a
+    step: panels read them once, where `geqp3` reads them twice and writes them.
     """
     if get_override(geqp3_panel.STEM) is not None:
         return True
     device, config = current(launches.device), FIXED[geqp3_panel.STEM].fixed_config(a.dtype.letter)
     size = min(a.batch, device.sm_count) * a.rows * a.cols * a.dtype.itemsize
-    return get_override(geqp3.STEM) is None and min(a.rows, a.cols) > config.STEPS and size > device.l2_bytes
+    return (
+        get_override(geqp3.STEM) is None
+        and min(a.rows, a.cols) > config.STEPS
+        and L2_PART * size > device.l2_bytes
+    )
 
 
 def _emit_panels(launches: LaunchList, jpvt: Operand, tau: Operand, a: Operand) -> None:
