@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from qr_cases import SETS, check_factors, matrix_of, nearly_equal_columns, relat
 from scipy.linalg import get_lapack_funcs
 
 from pyblasgpu import lapack, linalg, set_math_mode
+from pyblasgpu.api.linalg import normal_equations
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.kernels.registry import FIXED
 from pyblasgpu.types import DTYPES
@@ -227,6 +229,23 @@ def test_least_squares(letter, shape, columns):
         theirs = linalg.lstsq(factor * a, b, lapack_driver="gels")
         np.testing.assert_allclose(x.get(), theirs[0], atol=tolerance * np.abs(theirs[0]).max())
         np.testing.assert_allclose(residues.get(), theirs[1], rtol=tolerance * 10)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shift", [0, 3, 100])
+@pytest.mark.parametrize("library", ["cupy", "torch"])
+def test_least_squares_of_tall_matrices(monkeypatch, letter, shift, library):
+    """By normal equations and a correction, or where A is too sensitive by reflectors."""
+    monkeypatch.setattr(normal_equations, "LEAST_ELEMENTS", 0)
+    put = cupy.asarray if library == "cupy" else partial(pytest.importorskip("torch").asarray, device="cuda")
+    a, b = matrix_of("random", letter, 70_000, 30) + np.float32(shift), matrix_of("random", letter, 70_000, 2)
+    theirs = linalg.lstsq(a.astype("D"), b.astype("D"), lapack_driver="gels")
+    for _ in range(2):
+        x, residues, _, _ = linalg.lstsq(put(a), put(b))
+        tolerance = (100 if shift < 100 else 1e4) * np.finfo(a.dtype).eps
+        for ours, exact in zip((x, residues), theirs[:2], strict=True):
+            host = ours.get() if library == "cupy" else ours.cpu().numpy()
+            np.testing.assert_allclose(host, exact, rtol=0, atol=tolerance * np.abs(exact).max())
 
 
 @pytest.mark.parametrize("letter", DTYPES)
