@@ -20,7 +20,7 @@ from .cholesky_qr import SMALL, gram, is_tall, sensitivity
 __all__ = ["are_tried", "refined_solution"]
 
 #: Elements of the matrices, at least: of fewer the host takes longer than it takes to make QR factors.
-LEAST_ELEMENTS = 1 << 24
+LEAST_ELEMENTS = 1 << 26
 
 #: Sums of a row of |(AᴴA)⁻¹|, with columns of norm one, with which a correction is enough.
 MOST_SENSITIVITY = 100
