@@ -13,7 +13,7 @@ from pyblasgpu.kernels.gemm.wgmma import guarded, pack_triples, triples
 from pyblasgpu.kernels.gemm.wgmma.image import Image
 from pyblasgpu.testing.error_bounds import gemm_error
 
-from .launching import run, strides
+from .launching import once_for_equal_arguments, run, strides
 from .test_gemm_tensor import backend, complexes, families, fresh, normal, small_kernels  # noqa: F401
 from .wgmma_launching import multiply_flagged
 
@@ -26,7 +26,8 @@ def wide(*shape: int, seed: int = 1) -> np.ndarray:
     return (normal(*shape, seed=seed) * np.exp(4 * normal(*shape, seed=seed + 5))).astype(np.float32)
 
 
-def packed(a: np.ndarray, b: np.ndarray, needed=1, kernels=pack_triples, blk_k=BLK_K):
+@once_for_equal_arguments
+def packed(a: np.ndarray, b: np.ndarray, needed=1, blk_k=BLK_K, kernels=pack_triples):
     """The image of two matrices, extent by k, and their flags."""
     config = kernels.PackTriples(BLK=PANEL, BLK_K=blk_k, threads=PANEL)
     images = [Image(PANEL, blk_k, len(x), x.shape[1], triples.PARTS) for x in (a, b)]
@@ -43,12 +44,12 @@ def packed(a: np.ndarray, b: np.ndarray, needed=1, kernels=pack_triples, blk_k=B
 
 
 def check(
-    cluster=1, kernels=triples, packs=pack_triples, spoil=lambda a, b: None, needed=1, pairs=1, blk_k=BLK_K
+    cluster=1, kernels=triples, packs=None, spoil=lambda a, b: None, needed=1, pairs=1, blk_k=BLK_K
 ) -> None:
     """What triples hold is within FP32's bound, tiles of a flag or without one of pairs are left alone."""
     a, b = wide(M, K), np.asfortranarray(wide(N, K, seed=2))
     spoil(a, b)
-    (image_a, image_b), (flags_a, flags_b) = packed(a, b, needed, packs, blk_k)
+    (image_a, image_b), (flags_a, flags_b) = packed(a, b, needed, blk_k, kernels=packs)
     config = kernels.GemmTriples(BLK_M=64, BLK_N=BLK_N, BLK_K=blk_k, PANEL=PANEL, stages=2, cluster=cluster)
     c = np.full((N, M), 77, np.float32)
     of_pairs = [np.full((1, panels * 3), pairs, np.int32) for panels in (2, 1)]
@@ -68,7 +69,7 @@ def test_wide_data():
     check()
 
 
-def check_infinite(cluster=1, packs=pack_triples) -> None:
+def check_infinite(cluster=1, packs=None) -> None:
     check(cluster, packs=packs, spoil=lambda a, b: a.__setitem__((66, 3), np.inf))
 
 
