@@ -32,6 +32,7 @@ from pyblasgpu.routines.lapack import (
     potrf,
     potrf_panels,
     reflectors_in_turn,
+    reverse_potrf,
 )
 from pyblasgpu.routines.launch_list import BESIDE, CALL
 from pyblasgpu.testing.policies import deciding_by
@@ -91,6 +92,20 @@ class Product(Problem):
             each[...] = before
         launches.run([each.ctypes.data for each in self.arrays], 1.0, stream=7)
         return tuple(each.copy() for each in self.arrays)
+
+
+class Reverse(Product):
+    """The reverse mode of Cholesky by four leaves, whose factors the other lane inverts."""
+
+    def __init__(self, letter: str = "d", n: int = 120):
+        factor = np.linalg.cholesky(definite(letter, n))
+        self.before = factor, uniform(letter, n, n), np.zeros_like(factor)
+        self.arrays = tuple(np.array(each, order="F") for each in self.before)
+        launch_list.cache.clear()
+        with patch.multiple(reverse_potrf, LEAST=32, LEAF=32, INVERSE=16):
+            self.launches = reverse_potrf.launch_list(
+                *(operand(x, DTYPES[letter]) for x in self.arrays), uplo=Uplo.LOWER
+            )
 
 
 def same(actual, expected) -> bool:
@@ -249,6 +264,7 @@ PROBLEMS = [
     lambda: Problem(potrf, definite("d", 500)),
     lambda: Problem(geqrf, uniform("d", 400, 500)),
     lambda: Problem(geqrf, uniform("d", 900, 390)),
+    Reverse,
     lambda: by_blocks(orgqr.launch_list),
     lambda: by_blocks(lq.rows_launch_list, letter="z", by_rows=True),
     lambda: by_blocks(ormqr.launch_list, uniform("d", 450, 20), side=Side.LEFT, trans=Trans.CONJ),
