@@ -36,7 +36,12 @@ def combined(m=20, moduli=13, **options) -> Check:
     )
 
 
-VERDICTS = Check("sample_pairs", lambda module: check_verdicts(kernels=module))
+@one_each
+def verdict(case: int) -> Check:
+    chosen = slice(case, case + 1)
+    return Check("sample_pairs", lambda module: check_verdicts(chosen=chosen, kernels=module))
+
+
 SKIPPED = Check("row_scales", lambda module: checks.check_skipped(module))
 UNPACKED = Check("pack_residues", lambda module: checks.check_skipped(packing=module))
 PIVOTS = Check("pivot_scales", lambda module: checks.check_pivots(kernels=module))
@@ -88,13 +93,13 @@ DEFECTS = [
     (SCALES, "others |= int32(verdicts[at] == 0)", "others = int32(verdicts[at] == 0)", SKIPPED),
     (SCALES, "real(INFINITE) if skips else largest", "largest", SKIPPED),
     # verdicts
-    (SAMPLER, "cuda.syncthreads()\n            kk", "kk", VERDICTS),
-    (SAMPLER, "(row < rows) & (kk < depth)", "row < rows", VERDICTS),
-    (SAMPLER, "DEPTH * config.every", "DEPTH", VERDICTS),
-    (SAMPLER, "t // 4 * OWN + i", "t // 4 + i", VERDICTS),
-    (SAMPLER, "unit * of_col[SIZE * ROWS]", "real(0)", VERDICTS),
-    (SAMPLER, "shared[0] + shared[1]", "shared[0]", VERDICTS),
-    (SAMPLER, "block * SCATTER % BLOCKS", "block", VERDICTS),
+    (SAMPLER, "cuda.syncthreads()\n            kk", "kk", verdict(0)),
+    (SAMPLER, "(row < rows) & (kk < depth)", "row < rows", verdict(0)),
+    (SAMPLER, "DEPTH * config.every", "DEPTH", verdict(0)),
+    (SAMPLER, "t // 4 * OWN + i", "t // 4 + i", verdict(0)),
+    (SAMPLER, "unit * of_col[SIZE * ROWS]", "real(0)", verdict(1)),
+    (SAMPLER, "shared[0] + shared[1]", "shared[0]", verdict(4)),
+    (SAMPLER, "block * SCATTER % BLOCKS", "block", verdict(4)),
     # residues and digits
     (PACK, "found |= int32(sizes[int64(row)] < real(INFINITE))", "found = int32(1)", UNPACKED),
     (PACK, "cuda.syncthreads()\n", "pass\n", packed(moduli=2)),

@@ -12,8 +12,12 @@ from .launching import run, strides
 from .test_gemm_int8 import lying, normal
 
 
-def check_verdicts(by_rows=False, gap=0, k=450, m=400, n=50, kernels=sample_pairs) -> None:
-    """None for normal data, all for data of a wide range, else those with such a row, or with NaN."""
+def check_verdicts(
+    by_rows=False, gap=0, k=450, m=400, n=50, chosen=slice(None), kernels=sample_pairs
+) -> None:
+    """None for normal data, all for data of a wide range, else those with such a row, or with NaN; of these
+    cases the `chosen`.
+    """
     places = np.arange(8)  # blocks, the first ones
     rows = places * (m - kernels.EDGE) // (kernels.BLOCKS - 1)
     cols = places * kernels.SCATTER % kernels.BLOCKS * (n - kernels.EDGE) // (kernels.BLOCKS - 1)
@@ -35,7 +39,7 @@ def check_verdicts(by_rows=False, gap=0, k=450, m=400, n=50, kernels=sample_pair
         (a, bad, (cols <= 11) & (cols + kernels.EDGE > 11)),
     )
     config = kernels.SamplePairs(every=3, sample=1)
-    for left, right, expected in cases:
+    for left, right, expected in cases[chosen]:
         x, y = lying(left, by_rows, gap), lying(right, not by_rows, gap)
         verdicts = np.full(len(places), -1, np.int32)
         options = (options_of(by_rows=abs(strides(each)[0]) < abs(strides(each)[1])) for each in (x, y))
