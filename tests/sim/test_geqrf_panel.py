@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from covering import pairs
+from covering import by_precision
 from numpy.lib.stride_tricks import as_strided
 from scipy.linalg import lapack
 
@@ -142,18 +142,17 @@ def check(letter="d", m=13, n=5, order="F", batch=1, way=KINDS["small"], scale=1
 KERNELS = pytest.mark.parametrize("way", KINDS.values(), ids=KINDS)
 
 
-@pytest.mark.parametrize("letter, order, kind", pairs(DTYPES, "CF", KINDS))
-def test_reflectors_are_lapacks(letter, order, kind):
-    way = KINDS[kind]
+@pytest.mark.parametrize("letter, kind", by_precision(KINDS))
+def test_reflectors_are_lapacks(letter, kind):
+    way, order = KINDS[kind], "CF"[letter in "sz"]
     largest = {"small": (32, 30), "small panel": (70, 14)}.get(kind, (70, 6))
     for m, n in ((1, 1), (7, 7), largest):
         check(letter, m, n, order, way=way)
 
 
-@KERNELS
-@pytest.mark.parametrize("letter", DTYPES)
-def test_batches(letter, way):
-    check(letter, 23, 3, batch=3, way=way)
+@pytest.mark.parametrize("letter, kind", by_precision(KINDS))
+def test_batches(letter, kind):
+    check(letter, 23, 3, batch=3, way=KINDS[kind])
 
 
 @pytest.mark.parametrize("letter", "dc")
@@ -187,10 +186,9 @@ def special(letter="d", way=KINDS["small"]) -> None:
         assert not np.isfinite(np.triu(a[z])[:, ~finite]).all(axis=0).any()
 
 
-@KERNELS
-@pytest.mark.parametrize("letter", DTYPES)
-def test_special_columns(letter, way):
-    special(letter, way)
+@pytest.mark.parametrize("letter, kind", by_precision(KINDS))
+def test_special_columns(letter, kind):
+    special(letter, KINDS[kind])
 
 
 def infinite(letter="d", way=KINDS["small"]) -> None:
@@ -237,10 +235,9 @@ def negligible(letter="d", way=KINDS["small"]) -> None:
     np.testing.assert_allclose(reflector.conj().T @ reflector, np.eye(4), atol=1e-6)
 
 
-@KERNELS
-@pytest.mark.parametrize("letter", DTYPES)
-def test_negligible_rests(letter, way):
-    negligible(letter, way)
+@pytest.mark.parametrize("letter, kind", by_precision(KINDS))
+def test_negligible_rests(letter, kind):
+    negligible(letter, KINDS[kind])
 
 
 def test_tall_panels_of_several_parts():
