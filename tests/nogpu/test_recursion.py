@@ -7,6 +7,7 @@ from itertools import pairwise, product
 import fake_kernels
 import numpy as np
 import pytest
+from covering import by_precision
 from fake_routines import elements
 from hypothesis import given
 from hypothesis import strategies as st
@@ -167,37 +168,37 @@ def test_leaves_are_no_larger_than_their_kernel_takes(monkeypatch, config):
     assert names.count(config.STEM) == 3 and len(names) == 5
 
 
-@pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize(
-    "n, rhs, batch, leaves",
-    [
-        (1, 1, 1, 1),
-        (32, 500, 1, 1),
-        (33, 500, 1, 0),
-        (31, 9, 7, 1),
-        (64, 64, 65, 0),
-        (64, 64, 66, 1),
-        (64, 65, 33, 1),
-        (100, 3, 150, 2),
-        (256, 10, 150, 4),
-        (300, 640, 7, 5),
-        (513, 640, 7, 0),
-    ],
+    "letter, case",
+    by_precision(
+        [
+            (1, 1, 1, 1),
+            (32, 500, 1, 1),
+            (33, 500, 1, 0),
+            (31, 9, 7, 1),
+            (64, 64, 65, 0),
+            (64, 64, 66, 1),
+            (64, 65, 33, 1),
+            (100, 3, 150, 2),
+            (256, 10, 150, 4),
+            (300, 640, 7, 5),
+            (513, 640, 7, 0),
+        ]
+    ),
 )
-def test_what_is_small_or_many_goes_to_the_kernel_of_small_triangles(
-    monkeypatch, letter, n, rhs, batch, leaves
-):
+def test_what_is_small_or_many_goes_to_the_kernel_of_small_triangles(monkeypatch, letter, case):
     """Where no file says which was faster."""
+    n, rhs, batch, leaves = case
     monkeypatch.setattr("pyblasgpu.dispatch.algorithms.nearest_small_points", lambda *_: [])
     monkeypatch.setattr("pyblasgpu.dispatch.algorithms.nearest_points", lambda *_: [])
     kernels, dtype = fake_kernels.install(monkeypatch), DTYPES[letter]
-    case = TriangularCase(dtype, n, rhs)
+    problem = TriangularCase(dtype, n, rhs)
     rng = np.random.default_rng(n)
-    a, x = triangle(rng, case), integers(rng, (batch, n, rhs), dtype)
+    a, x = triangle(rng, problem), integers(rng, (batch, n, rhs), dtype)
     lower = np.tril(rng.random((n, n)) < 3 / n, -1)
     a = np.where(lower, a, 0) + np.where(np.eye(n), 1, 0)  # few entries, so that sums stay exact
     t = np.broadcast_to(a.astype(dtype.name), (batch, n, n)).copy()
-    b = exact_triangular(case, t, x, alpha=1)
+    b = exact_triangular(problem, t, x, alpha=1)
     start, out = b.copy("K"), b  # of one alignment, on which copies depend
     options = {"side": Side.LEFT, "uplo": Uplo.LOWER, "diag": Diag.NON_UNIT}
     right = fake_kernels.operand(b, dtype)
