@@ -52,9 +52,8 @@ def test_calls_run_on_it_where_it_is_asked_for(rng):
 
 
 def test_the_demo_runs_on_it(monkeypatch, capsys):
-    monkeypatch.setattr(
-        demo, "DTYPES", {letter: DTYPES[letter] for letter in "dz"}
-    )  # Numba compiles for each
+    # Numba compiles for each dtype
+    monkeypatch.setattr(demo, "DTYPES", {letter: DTYPES[letter] for letter in "dz"})
     monkeypatch.setenv("PYBLASGPU_BACKEND", "numba")
     assert cli.main(["demo", "--n", "40", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
