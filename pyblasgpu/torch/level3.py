@@ -21,11 +21,11 @@ def _op(x: Tensor, trans: Flag, name: str, argument: str) -> Tensor:
 
 
 def _is_lower(lower: Flag, name: str) -> bool:
-    return Uplo.parse(lower, name, "lower") is Uplo.LOWER
+    return lower if lower is True or lower is False else Uplo.parse(lower, name, "lower") is Uplo.LOWER
 
 
 def _is_left(side: Flag, name: str) -> bool:
-    return Side.parse(side, name, "side") is Side.LEFT
+    return side == "L" or Side.parse(side, name, "side") is Side.LEFT
 
 
 def _added(name: str, c: Tensor | None, beta: Number) -> tuple[Tensor | None, Number]:
@@ -410,9 +410,11 @@ def trsm(
 def _triangular(
     name: str, a: Tensor, b: Tensor, alpha: Number, side: Flag, lower: Flag, trans: Flag, unit_diag: Flag
 ) -> Tensor:
-    is_lower = _is_lower(lower, name) == (Trans.parse(trans, name, "trans") is Trans.NO)
-    unit = Diag.parse(unit_diag, name, "unit_diag") is Diag.UNIT
-    a = _op(a, trans, name, "trans")
+    is_lower = _is_lower(lower, name)
+    if trans != "N":
+        is_lower = is_lower == (Trans.parse(trans, name, "trans") is Trans.NO)
+        a = _op(a, trans, name, "trans")
+    unit = unit_diag is not False and Diag.parse(unit_diag, name, "unit_diag") is Diag.UNIT
     if isinstance(alpha, Tensor):
         b, alpha = alpha * b, 1
     return getattr(product_rows, name)(a, b, alpha, _is_left(side, name), is_lower, unit)
