@@ -102,7 +102,7 @@ class Reverse(Product):
         self.before = factor, uniform(letter, n, n), np.zeros_like(factor)
         self.arrays = tuple(np.array(each, order="F") for each in self.before)
         launch_list.cache.clear()
-        with patch.multiple(reverse_potrf, LEAST=32, LEAF=32, INVERSE=16):
+        with patch.multiple(reverse_potrf, LEAST=32, LEAF=32, INVERSE=range(200)):
             self.launches = reverse_potrf.launch_list(
                 *(operand(x, DTYPES[letter]) for x in self.arrays), uplo=Uplo.LOWER
             )

@@ -26,8 +26,8 @@ __all__ = ["LEAF", "launch_list"]
 #: Order up to which whole products take less time than the launches of halves.
 LEAF = 1024
 LEAST = 256  # of many matrices
-#: Order from which on products with an inverse take less time than solutions, of one matrix.
-INVERSE = 512
+#: Orders of one real matrix at which products with inverses of leaves take less time than solutions.
+INVERSE = range(512, 2049)
 
 
 def launch_list(l: Operand, g: Operand, out: Operand, *, uplo: Uplo) -> LaunchList | None:
@@ -46,20 +46,21 @@ def launch_list(l: Operand, g: Operand, out: Operand, *, uplo: Uplo) -> LaunchLi
 
 
 def _emit(
-    launches: LaunchList, l: Operand, g: Operand, out: Operand, uplo: Uplo, leaf: int, inverse: int
+    launches: LaunchList, l: Operand, g: Operand, out: Operand, uplo: Uplo, leaf: int, inverse: range
 ) -> None:
     if uplo is Uplo.UPPER:
         l, g = l.T.conjugate(), g.T.conjugate()
     emit_copy(launches, 0.5, g, out, Region.LOWER)
-    _emit_lower(launches, l, out, max(LEAST, int(leaf / out.batch ** (1 / 3))), inverse)
+    by_inverse = out.batch == 1 and out.rows in inverse and not out.dtype.is_complex
+    _emit_lower(launches, l, out, max(LEAST, int(leaf / out.batch ** (1 / 3))), by_inverse)
     emit_mirrored(launches, out, out, out.dtype.is_complex)
 
 
-def _emit_lower(launches: LaunchList, l: Operand, g: Operand, leaf: int, inverse: int) -> None:
+def _emit_lower(launches: LaunchList, l: Operand, g: Operand, leaf: int, by_inverse: bool) -> None:
     """Emit that the gradient of L in the lower triangle of `g` becomes twice that of the matrix."""
     n = g.rows
     if n <= leaf:
-        _emit_whole(launches, l, g, g.batch == 1 and n >= inverse)
+        _emit_whole(launches, l, g, by_inverse)
         return
     first = n // 2
     rest = n - first
@@ -67,12 +68,12 @@ def _emit_lower(launches: LaunchList, l: Operand, g: Operand, leaf: int, inverse
         (l.block(*block), g.block(*block))
         for block in ((0, 0, first, first), (first, 0, rest, first), (first, first, rest, rest))
     )
-    _emit_lower(launches, l2, g2, leaf, inverse)
+    _emit_lower(launches, l2, g2, leaf, by_inverse)
     symmetric = g2, l21, g21, False, Side.LEFT, Uplo.LOWER, g.dtype.is_complex
     with_alpha(launches, -1.0, lambda: symm.emit(launches, *symmetric), beta=1.0)
     with_alpha(launches, 1.0, lambda: trsm.emit(launches, l1, g21, Side.RIGHT, Uplo.LOWER, Diag.NON_UNIT))
     emit_gemm(launches, -1.0, g21.T.conjugate(), l21, 1.0, g1, Region.LOWER)
-    _emit_lower(launches, l1, g1, leaf, inverse)
+    _emit_lower(launches, l1, g1, leaf, by_inverse)
 
 
 def _emit_whole(launches: LaunchList, l: Operand, g: Operand, by_inverse: bool) -> None:
@@ -95,11 +96,8 @@ def _emit_whole(launches: LaunchList, l: Operand, g: Operand, by_inverse: bool) 
 
 def _emit_inverse(launches: LaunchList, l: Operand) -> tuple[Operand, int | None]:
     """Emit the inverse of L on the side stream; return it, in the workspace, and the last launch of it."""
-    before, n = launches.mark(), l.rows
-    with launches.on_side_stream(), launches.temporary():
-        if launches.mark() is not None:  # the workspace has the inverse of a block that was multiplied last
-            launches.wait_for(before)
-        inverse, info = launches.scratch(n, n, 1, ALIGNED), launches.scratch(1, 1, 1)
+    with launches.on_side_stream():
+        inverse, info = launches.scratch(l.rows, l.rows, 1, ALIGNED), launches.scratch(1, 1, 1)
         emit_copy(launches, 1.0, l, inverse, Region.LOWER)
         trtri.emit_lower(launches, info, inverse, Diag.NON_UNIT)
         return inverse, launches.mark()
