@@ -6,13 +6,17 @@ it. Matrices are normal numbers. `cusolver_ms` is of the routine that `cusolver`
 that there are; `ratio` is that time over ours. Of a stack `torch_ratio` is PyTorch's time over ours, of one
 call, as PyTorch waits and loops. Ways of cuSOLVER that took longer than `LONGEST` for half the order are not
 timed.
+
+`residual` and `departure` are errors of results: of the product from A, in units of n u times its norm, and
+of vectors from orthogonality, in units of n u. Of singular values of a stack there are cuSOLVER's errors too,
+and as `graded_...` those of matrices whose singular values fall from 1 to ``u**LEAST`` by a constant factor.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import cupy
 import numpy as np
@@ -38,6 +42,7 @@ ROUTINES = ("eigh", "eigvalsh", "svd")
 LONGEST = 1.0  # seconds
 REPEATED = 0.1  # seconds of a call up to which the median of some counts
 BUSY_BYTES, BUSY = 1 << 30, 6  # written before a call, and how many times
+LEAST = 0.75  # power of the roundoff that is the least singular value of graded matrices
 
 Call = Callable[[], Any]
 
@@ -56,8 +61,32 @@ def vendor() -> CusolverSpectra:
     return CusolverSpectra(cusolver.library())
 
 
-def ways(routine: str, a: Any) -> Mapping[str, tuple[Call, Call]]:
-    """cuSOLVER's routines for matrices, each with what restores its input."""
+def graded(letter: str, count: int, n: int) -> Any:
+    """Matrices whose singular values fall from 1 to ``u**LEAST``."""
+    a = stack("svd", letter, count, n)
+    values = cupy.asarray(np.geomspace(1, (np.finfo(a.dtype).eps / 2) ** LEAST, n, dtype=a.real.dtype))
+    left, right = (linalg.qr(each)[0] for each in (a, a.swapaxes(1, 2)))
+    return cupy.ascontiguousarray((left * values) @ right)
+
+
+class Way(NamedTuple):
+    """A routine of cuSOLVER for matrices.
+
+    Attributes
+    ----------
+    run, restore : callable
+        The call, and what restores its input.
+    result : tuple of arrays
+        Singular values and vectors, as our function returns them; none of eigenvalues.
+    """
+
+    run: Call
+    restore: Call
+    result: tuple[Any, ...]
+
+
+def ways(routine: str, a: Any) -> Mapping[str, Way]:
+    """cuSOLVER's routines for matrices."""
     solver, (count, n, _) = vendor(), a.shape
     columns = [cupy.empty_like(a).transpose(2, 1, 0) for _ in range(1 if routine != "svd" else 3)]
     work = columns[0] if count > 1 else columns[0][..., 0]
@@ -67,6 +96,7 @@ def ways(routine: str, a: Any) -> Mapping[str, tuple[Call, Call]]:
         columns[0][...] = a.transpose(1, 2, 0)
 
     names: tuple[str, ...]
+    result: tuple[Any, ...] = ()
     if routine != "svd":
         names = ("syevj_batched", "syev_batched") if count > 1 else ("syevd",)
         arguments: tuple[Any, ...] = work, values, routine == "eigh"
@@ -74,7 +104,8 @@ def ways(routine: str, a: Any) -> Mapping[str, tuple[Call, Call]]:
         names = ("gesvda_batched", *["gesvdj_batched"] * (n <= 32)) if count > 1 else ("gesvd", "gesvdp")
         vectors = columns[1:] if count > 1 else [each[..., 0] for each in columns[1:]]
         arguments = work, values, *vectors
-    return {name: (partial(getattr(solver, name), *arguments), restore) for name in names}
+        result = columns[1].transpose(2, 0, 1), values.T, columns[2].transpose(2, 1, 0).conj()
+    return {name: Way(partial(getattr(solver, name), *arguments), restore, result) for name in names}
 
 
 def in_torch(routine: str, a: Any) -> Call | None:
@@ -111,13 +142,31 @@ def milliseconds(call: Call, restore: Call = lambda: None) -> float:
     return 1e3 * seconds
 
 
-def residual(routine: str, a: Any, result: Any) -> float:
-    """The largest residual of matrices, in units of n u times their norm."""
+def errors(routine: str, a: Any, result: Any, prefix: str = "") -> Row:
+    """The largest residual of matrices, in units of n u times their norm, and departure of vectors from
+    orthogonality, in units of n u.
+    """
     u, values, vh = result if routine == "svd" else (result[1], result[0], result[1].swapaxes(-1, -2).conj())
-    unit = a.shape[-1] * np.finfo(a.dtype).eps / 2
-    a = a if len(a) > 1 else a[0]
-    difference = cupy.linalg.norm(u * values[..., None, :] @ vh - a, axis=(-2, -1))
-    return float((difference / cupy.linalg.norm(a, axis=(-2, -1))).max() / unit)
+    unit, a = a.shape[-1] * np.finfo(a.dtype).eps / 2, a.reshape(u.shape)
+    norm = partial(cupy.linalg.norm, axis=(-2, -1))
+    residual = norm(u * values[..., None, :] @ vh - a) / norm(a)
+    products = u.swapaxes(-1, -2).conj() @ u, vh @ vh.swapaxes(-1, -2).conj()
+    departures = [norm(each - cupy.eye(each.shape[-1], dtype=a.dtype)) for each in products]
+    found = {"residual": residual, "departure": cupy.maximum(*departures)}
+    return {prefix + key: float(each.max() / unit) for key, each in found.items()}
+
+
+def theirs_and_ours(letter: str, a: Any, name: str) -> Row:
+    """Errors of singular values of a stack by a routine of cuSOLVER, and those of graded matrices by both."""
+    row: Row = {}
+    for prefix, matrices in (("", a), ("graded_", graded(letter, *a.shape[:2]))):
+        way = ways("svd", matrices)[name]
+        way.restore()
+        way.run()
+        row |= errors("svd", matrices, way.result, prefix + "cusolver_")
+        if prefix:
+            row |= errors("svd", matrices, ours("svd", matrices)(), prefix)
+    return row
 
 
 def measured(routine: str, letter: str, count: int, n: int, skipped: set[tuple[str, ...]]) -> Row:
@@ -128,14 +177,14 @@ def measured(routine: str, letter: str, count: int, n: int, skipped: set[tuple[s
     if count > 1:
         row["count"] = count
     if routine != "eigvalsh":
-        row["residual"] = residual(routine, a, call())
+        row |= errors(routine, a, call())
     row["ours_ms"] = milliseconds(call)
     times: dict[str, float] = {}
-    for name, (run, restore) in ways(routine, a).items():
+    for name, way in ways(routine, a).items():
         key = routine, letter, name
         if count > 1 or key not in skipped:
             try:
-                times[name] = milliseconds(run, restore)
+                times[name] = milliseconds(way.run, way.restore)
             except (AttributeError, RuntimeError) as problem:  # this version lacks it, or not for the size
                 row[name] = str(problem)
             if times.get(name, 0.0) > 1e3 * LONGEST:
@@ -144,6 +193,8 @@ def measured(routine: str, letter: str, count: int, n: int, skipped: set[tuple[s
         row["cusolver"] = min(times, key=times.__getitem__)
         row["cusolver_ms"] = times[row["cusolver"]]
         row["ratio"] = row["cusolver_ms"] / row["ours_ms"]
+        if routine == "svd" and count > 1:
+            row |= theirs_and_ours(letter, a, row["cusolver"])
     theirs = in_torch(routine, a) if count > 1 else None
     if theirs is not None:
         theirs()
