@@ -250,9 +250,10 @@ class _Product(HostCall):
                 return None
             kinds.append(array.flags.num & CONTIGUOUS or (_SPREAD if is_spread(array) else 0))
         key = tuple(kinds)
-        if key not in self._arrangements:
-            self._arrangements[key] = self._arranged(*key)
-        arrangement = self._arrangements[key]
+        try:
+            arrangement = self._arrangements[key]
+        except KeyError:
+            arrangement = self._arrangements[key] = self._arranged(*key)
         attempt = attempts[0]
         if arrangement is None or attempt is None or (self._extents and not self._fits(inputs, out)):
             return None
