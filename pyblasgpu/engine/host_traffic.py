@@ -22,6 +22,7 @@ from .cards import Card
 from .matrices import HostMatrix, TileLayout
 from .uploads import Upload
 from .workers import Workers
+from .zeros import MOST, Zeros
 
 __all__ = ["PIECE", "THREADS", "HostTraffic"]
 
@@ -146,8 +147,13 @@ class HostTraffic:
         finally:
             self._down.give(buffer)
 
-    def settle(self, matrix: HostMatrix, tile: Tile) -> None:
-        """Have a thread write a tile that no task writes."""
+    def settle(self, matrix: HostMatrix, tile: Tile, zeros: Zeros | None) -> None:
+        """Write a tile that no task writes: zeros by a card if pages are locked, else by a thread."""
+        if zeros and matrix.rest_is_zero and matrix.is_written_directly and matrix.array.nbytes <= MOST:
+            written = zeros.write(matrix.host_block(tile, is_written=True))
+            if written is not None:
+                self.home_jobs[tile] = written
+                return
         target = matrix.view(tile, is_written=True)
         value = 0 if matrix.rest_is_zero else matrix.view(tile, is_written=False)
         self.home_jobs[tile] = [self._writers.submit(np.copyto, target, value)]

@@ -21,6 +21,7 @@ from .matrices import HostMatrix, Matrix, TileLayout
 from .schedule import Schedule
 from .tile_cache import TileCache
 from .tile_memory import tile_memory
+from .zeros import zeros_of
 
 __all__ = ["SHARE", "Controls", "memory_limit", "run_tasks"]
 
@@ -142,13 +143,14 @@ def _execute(
     """TaskExecutor through all tasks; whatever happens, nothing is under way when this returns."""
     traffic = executor.traffic
     try:
-        for tile in settled:
-            matrix = executor.matrices[tile.matrix]
-            assert isinstance(matrix, HostMatrix)
-            traffic.settle(matrix, tile)
-        executor.run(controls.is_cancelled, controls.progress)
-        for tile in (*executor.final, *settled):
-            traffic.join(tile)
+        with zeros_of(executor.cards[0]) as zeros:
+            for tile in settled:
+                matrix = executor.matrices[tile.matrix]
+                assert isinstance(matrix, HostMatrix)
+                traffic.settle(matrix, tile, zeros if len(executor.cards) == 1 else None)
+            executor.run(controls.is_cancelled, controls.progress)
+            for tile in (*executor.final, *settled):
+                traffic.join(tile)
     except BaseException as error:
         _drain(executor)
         report = _report(tasks, executor, is_prepared)

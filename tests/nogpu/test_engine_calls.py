@@ -16,6 +16,7 @@ from pyblasgpu.frontend.calls import engine_call, engine_lu, tiled_plan
 from pyblasgpu.frontend.engine_options import ambient_options
 from pyblasgpu.gpu import page_locked
 from pyblasgpu.gpu.context import current_context
+from pyblasgpu.gpu.kept_results import KeptResults
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES
 
@@ -244,13 +245,20 @@ def test_outputs_that_cannot_be_written(fake_cards):
 @pytest.mark.parametrize("lower", [0, 1])
 @pytest.mark.parametrize("clean", [0, 1])
 @pytest.mark.parametrize("overwrite", [0, 1])
-def test_a_factor(fake_cards, lower, clean, overwrite):
-    """Through functions that have no such keywords, by what is set around them."""
+@pytest.mark.parametrize(("locked", "devices"), [(False, [0, 2, 1]), (True, [0, 2, 1]), (True, [2])])
+def test_a_factor(fake_cards, monkeypatch, lower, clean, overwrite, locked, devices):
+    """Through functions that have no such keywords, by what is set around them. A card writes zeros to pages
+    that are locked.
+    """
+    monkeypatch.setattr("pyblasgpu.frontend.calls.call.KEPT_FROM", 0)
+    monkeypatch.setattr(KeptResults, "empty", lambda self, shape, dtype: np.full(shape, np.nan, dtype))
     factor = np.tril(drawn((27, 27)), -1) + 2 * np.eye(27)
     a = np.asfortranarray(factor @ factor.T)
     expected = pyblasgpu.lapack.potrf(a, lower, clean)  # by SciPy, as there is no device yet
     driver = fake_cards()
-    with pyblasgpu.use_devices([0, 2, 1], max_device_memory=1 << 14):
+    if locked:
+        monkeypatch.setattr("pyblasgpu.engine.matrices.is_page_locked", lambda *_: True)
+    with pyblasgpu.use_devices(devices, max_device_memory=1 << 12):
         actual, info = pyblasgpu.lapack.potrf(a, lower, clean, overwrite)
     assert info == 0 and (actual is a) == overwrite and driver.copied[-1, 2]
     np.testing.assert_array_equal(actual, expected[0])
