@@ -186,7 +186,7 @@ def main(options: Any) -> int:
 def keep(
     options: Any,
     library: str,
-    find: Callable[[Say | None], dict[str, dict[str, float]]],
+    find: Callable[[Say | None], Mapping[str, Any]],
     shown: Callable[[Policy], dict[str, float]],
 ) -> int:
     """Keep the values of the policy that `find` measures on device 0; returns the exit code.
@@ -209,7 +209,7 @@ def keep(
     def say(name: str, n: int, plain: float, patched: float) -> None:
         console.print(f"{name:14}{n:6}{1e3 * plain:10.2f} ms{1e3 * patched:10.2f} ms patched")
 
-    path = merge(Document(device.name, policy=find(None if options.json else say)))
+    path = merge(Document(device.name, policy=dict(find(None if options.json else say))))
     choose.reload()
     if options.json:
         sizes = shown(policy_of(device))

@@ -1,4 +1,7 @@
-"""``pyblasgpu tune --torch``: from which size on PyTorch's calls are faster by this library's kernels."""
+"""``pyblasgpu tune --torch``: from which size on PyTorch's calls are faster by this library's kernels.
+
+The orders from which on refinement serves are measured with it (`refined_orders`).
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from ..database.policy import MAX_VALUE
 from ..dispatch.overrides import set_math_mode
 from ..torch_patch.switch import patch_torch, sizes_of
 from ..types import TENSOR
+from .refined_orders import refined_orders
 from .scipy_thresholds import Call, Say, gains_of, keep, threshold
 
 __all__ = ["KINDS", "calls", "main", "thresholds"]
@@ -111,4 +115,4 @@ def main(options: Any) -> int:
         Without PyTorch.
     """
     import_module("torch")
-    return keep(options, "torch", lambda say: thresholds(say=say), sizes_of)
+    return keep(options, "torch", lambda say: {**thresholds(say=say), **refined_orders(say=say)}, sizes_of)
