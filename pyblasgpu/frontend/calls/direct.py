@@ -20,7 +20,7 @@ from ...types import DTYPES
 from ..arrays.streams import contexts
 from ..backend_status import named_backend, why_no_device
 from ..engine_options import ambient_options
-from .lazy_routines import common_host_order, policy_at
+from .lazy_routines import policy_at, tuned_files
 
 __all__ = [
     "Accepts",
@@ -65,8 +65,10 @@ def order_on_processor(letter: str, backend: str | None = None) -> float:
         return inf
     if named not in _ON_CPU or ambient_options() is not None:
         return 0
-    if not why_no_device(0) and (common := common_host_order(letter)) is not None:
-        return common
+    if not why_no_device(0):  # no look at the device that is current, where all have one order
+        common: float | None = tuned_files().common_host_order(letter)
+        if common is not None:
+            return common
     device = contexts().current_device()
     least: float = inf if why_no_device(device) else policy_at(device).host_min_order[letter]
     return least

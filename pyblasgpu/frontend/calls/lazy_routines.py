@@ -14,7 +14,6 @@ from ...types import DTYPES, Region
 
 __all__ = [
     "after_copy",
-    "common_host_order",
     "copy_launches",
     "enqueue",
     "keeps_residues",
@@ -23,6 +22,7 @@ __all__ = [
     "policy_at",
     "routine",
     "routine_module",
+    "tuned_files",
 ]
 
 
@@ -65,27 +65,17 @@ _TUNED_FILES, _DEVICE = (
 )
 
 
-def _tuned_files() -> Any:
+def tuned_files() -> Any:
+    """The module `dispatch.tuned_files`."""
     return modules.get(_TUNED_FILES) or import_module("...dispatch.tuned_files", __package__)
-
-
-def common_host_order(letter: str) -> float | None:
-    """Return the order from which on host matrices go to any device; None where devices differ, or
-    without one.
-
-    It saves a small call the look at the device that is current.
-    """
-    order: float | None = _tuned_files().common_host_order(letter)
-    return order
 
 
 def policy_at(device: int | None) -> Any:
     """Return the numbers by which dispatch decides on a device, by default on the reference (`Policy`)."""
-    tuned_files = _tuned_files()
     if device is None:
-        return tuned_files.reference_policy()
+        return tuned_files().reference_policy()
     here = modules.get(_DEVICE) or import_module("...gpu.device", __package__)
-    return tuned_files.policy_of(here.current(device))
+    return tuned_files().policy_of(here.current(device))
 
 
 def largest_order(stem: str, letter: str, device: int, vectors: bool = True) -> int:
