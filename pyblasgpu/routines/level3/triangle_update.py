@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ...operands import Operand
 from ...types import Region, Uplo
-from ..copies import emit_scale, emit_zeros, emit_zeros_beyond, most_workspace
+from ..copies import emit_scale, emit_zeros_beyond, most_workspace
 from ..launch_list import BETA, LaunchList, cached_launch_list
 from .gemm import emit_gemm
 
@@ -54,15 +54,8 @@ class TriangleUpdate(NamedTuple):
         return Region.of(self.uplo, self.hermitian)
 
     def clear_beyond(self, launches: LaunchList, c: Operand) -> None:
-        """Emit zeros beyond the triangle of a new C, of which nothing is computed yet.
-
-        Of a stack all is filled: memory takes whole matrices sooner than the short columns of triangles.
-        """
-        if not self.is_new_output:
-            return
-        if c.batch > 1:
-            emit_zeros(launches, c)
-        else:
+        """Emit zeros beyond the triangle of a new C."""
+        if self.is_new_output:
             emit_zeros_beyond(launches, c, self.uplo)
 
 
