@@ -357,7 +357,6 @@ def test_tall_matrices_with_nearly_equal_columns(fake, decide_by, monkeypatch, l
     """Substitution takes the place of a product with R^-1, which would leave more than roundoffs."""
     decide_by(cholesky_qr_min_rows=32)
     monkeypatch.setattr(cholesky_qr, "WIDTH", width)
-    monkeypatch.setattr(cholesky_qr, "CHUNK", 90)
     others = matrix_of("random", letter, 400, 9)
     for a in (nearly_equal_columns(letter, 400, 9), np.stack([others, others + 1])):
         q, r = hosts(linalg.qr(fake_device.Array(a.copy()), mode="economic"))

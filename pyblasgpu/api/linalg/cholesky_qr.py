@@ -28,15 +28,14 @@ __all__ = ["SMALL", "cholesky_qr", "gram", "is_tall", "sensitivity"]
 
 WIDTH = 128  # columns of blocks in which zeros of triangles are left out
 SHARE = 16  # rows of a tall matrix for each column
-CHUNK = 1 << 12  # rows of a part of a Gram matrix
 NARROW = 32  # columns for which a substitution is bound by memory, as a product is
 #: Columns of |A| |R⁻¹| |R| over those of A, by their norms: more is too inaccurate for a product.
 MOST_GROWTH = 64
 #: Sums of a row of |AᴴA − I|, with columns of norm one, that leave all eigenvalues within one half of one.
 MOST_DEPARTURE = 0.5
 #: Sums of a row of |(AᴴA)⁻¹|, with columns of norm one, of a first round that is enough: they bound by how
-#: much errors of AᴴA grow in Q. Of numbers between zero and one they are about eight. By bytes of a real.
-MOST_SENSITIVITY = {4: 10, 8: 60}
+#: much errors of AᴴA grow in Q. Of numbers between zero and one they are about eight.
+MOST_SENSITIVITY = 10
 #: Smaller squares of a column's norm are of elements whose squares lose digits; by bytes of a real.
 SMALL = {4: 2.0**-100, 8: 2.0**-960}
 
@@ -78,7 +77,7 @@ def cholesky_qr(arrays: Arrays, a: Any) -> tuple[Any, Any] | None:
         inverse, _ = lapack.trtri(r)
     elif not host_values(_growth(arrays, r, inverse)).max() <= MOST_GROWTH:
         q = trsm(r, a, side="R")
-    if host_values(sensitivity(arrays, r, inverse)).max() <= MOST_SENSITIVITY[arrays.dtype.real_size]:
+    if host_values(sensitivity(arrays, r, inverse)).max() <= MOST_SENSITIVITY:
         return q, r
     second = _round(arrays, q)
     return (second.q, trmm(second.r, r)) if second.is_last else None
@@ -104,22 +103,11 @@ def gram(arrays: Arrays, a: Any) -> Any:
     """The upper triangle of AᴴA; below it may be zeros."""
     n = a.shape[-1]
     if n <= WIDTH:
-        return _inner(arrays, a, a)
+        return gemm(a, a, trans_a="C")
     products = arrays.xp.zeros((*a.shape[:-2], n, n), dtype=a.dtype, **arrays.placement)
     for first, last in _blocks(n):
-        products[..., :last, first:last] = _inner(arrays, a[..., :last], a[..., first:last])
+        gemm(a[..., :last], a[..., first:last], trans_a="C", out=products[..., :last, first:last])
     return products
-
-
-def _inner(arrays: Arrays, left: Any, right: Any) -> Any:
-    """leftᴴ right; of one matrix the sum of those of `CHUNK` rows each, so that fewer roundings add up."""
-    xp, count = arrays.xp, left.shape[-2] // CHUNK
-    if len(left.shape) > 2 or count < 2:
-        return gemm(left, right, trans_a="C")
-    whole = count * CHUNK
-    parts = (xp.reshape(each[:whole], (count, CHUNK, each.shape[-1])) for each in (left, right))
-    total = xp.sum(gemm(*parts, trans_a="C"), axis=0)
-    return total if whole == left.shape[-2] else total + gemm(left[whole:], right[whole:], trans_a="C")
 
 
 def _product(arrays: Arrays, a: Any, r: Any) -> Any:

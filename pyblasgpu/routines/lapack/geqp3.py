@@ -20,8 +20,10 @@ from .laswp import moves_scratch, words
 
 __all__ = ["emit", "emit_where_failed", "launch_list"]
 
-#: Matrices that take more than this part of L2 go by panels: caches that are nearer do not hold them.
-L2_PART = 16
+#: Parts of L2 from which on matrices go by panels: one alone, and those of a stack that are factored at once.
+#: With fewer columns than those of `WIDE` panels, all of L2.
+L2_PARTS = 1 / 16, 1 / 2
+WIDE = 8
 
 
 def launch_list(jpvt: Operand, tau: Operand, a: Operand) -> LaunchList | None:
@@ -63,12 +65,12 @@ def _goes_by_panels(launches: LaunchList, a: Operand) -> bool:
     if get_override(geqp3_panel.STEM) is not None:
         return True
     device, config = current(launches.device), FIXED[geqp3_panel.STEM].fixed_config(a.dtype.letter)
+    least = min(a.rows, a.cols)
+    if get_override(geqp3.STEM) is not None or least <= config.STEPS:
+        return False
     size = min(a.batch, device.sm_count) * a.rows * a.cols * a.dtype.itemsize
-    return (
-        get_override(geqp3.STEM) is None
-        and min(a.rows, a.cols) > config.STEPS
-        and L2_PART * size > device.l2_bytes
-    )
+    part = L2_PARTS[a.batch > 1] if least >= WIDE * config.STEPS else 1
+    return size > part * device.l2_bytes
 
 
 def _emit_panels(launches: LaunchList, jpvt: Operand, tau: Operand, a: Operand) -> None:
