@@ -267,18 +267,8 @@ def policy_origin(name: str, device: Device) -> str:
 
 
 def _read(level: Level) -> Document | None:
-    if not level.is_packaged:
-        return database.read(level.path, level.device)
-    if isinstance(level.path, Path) and level.exists:  # not in a zip
-        state = level.path.stat()
-        return _read_once(level.path, level.device, state.st_mtime_ns, state.st_size)
-    return database.read_packaged(level.path, level.device)
-
-
-@lru_cache(8)
-def _read_once(path: Path, device: str, *state: int) -> Document | None:
-    """Read a file of this package; also `forget` leaves it, as no tuner writes it."""
-    return database.read_packaged(path, device)
+    read = database.read_packaged if level.is_packaged else database.read
+    return read(level.path, level.device)
 
 
 def current_configs(stem: str, dtype: str, layout: str, device: Device) -> dict[str, Any]:
