@@ -44,20 +44,33 @@ def _reals(dtype: Any, pointer: int, n: int, step: int, batch: int, stride: int)
 
 def sytrd(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     """Whole matrices, a block or a cluster each; T is not scaled."""
-    n, ld, leaf, padded, conj, a_rs, a_cs, *steps, info_step = numbers
-    a_step, work_step, tau_step, sums_step, d_step, leaves_step = steps
-    config, (blocks, _, batch) = fake.source.config, grid
-    assert n <= config.ORDER and ld == config.leading_dimension(n) and padded % leaf == 0 and padded >= n
+    config, (blocks, _, _), steps = fake.source.config, grid, numbers[7:]
+    ld, work_step, sums_step = numbers[1], steps[1], steps[3]
+    assert ld == config.leading_dimension(numbers[0]) and work_step >= ld * config.columns(numbers[0])
     assert blocks & (blocks - 1) == 0 and (blocks == 1 or config.HAS_CLUSTERS) and sums_step >= 2 * ld
-    assert work_step >= ld * config.columns(n)
+    others = (*pointers[:3], *pointers[4:]), (*numbers[:10], *numbers[11:])
+    _reduce(fake, grid, *others)
+
+
+def sytrd_resident(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """Whole matrices in registers, a block or a cluster each."""
+    assert grid[0] == fake.source.config.BLOCKS
+    _reduce(fake, grid, pointers, numbers)
+
+
+def _reduce(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    n, ld, leaf, padded, conj, a_rs, a_cs, *steps, info_step = numbers
+    a_step, work_step, tau_step, d_step, leaves_step = steps
+    batch = grid[2]
+    assert n <= fake.source.config.ORDER and padded % leaf == 0 and padded >= n and ld >= n
     a = fake.view(pointers[0], n, n, a_rs, a_cs, batch, a_step, bool(conj))
     work, tau = (
         fake.view(pointers[1], n, n, 1, ld, batch, work_step),
         fake.view(pointers[2], n, 1, 1, n, batch, tau_step),
     )
-    d, e = (_reals(fake.dtype, pointer, padded, 1, batch, d_step) for pointer in pointers[4:6])
-    leaves = _reals(fake.dtype, pointers[6], padded * leaf, 1, batch, leaves_step)
-    scale, info = _reals(fake.dtype, pointers[7], 1, 1, batch, 1), words(pointers[8], 1, 1, batch, info_step)
+    d, e = (_reals(fake.dtype, pointer, padded, 1, batch, d_step) for pointer in pointers[3:5])
+    leaves = _reals(fake.dtype, pointers[5], padded * leaf, 1, batch, leaves_step)
+    scale, info = _reals(fake.dtype, pointers[6], 1, 1, batch, 1), words(pointers[7], 1, 1, batch, info_step)
     for z in range(batch):
         lower = np.tril(a[z])
         is_finite = np.isfinite(lower).all()
@@ -68,6 +81,20 @@ def sytrd(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
         e[z], tau[z, : n - 1, 0] = 0, factors
         e[z, : n - 1] = off
         leaves[z] = _leaves(d[z], e[z], n, leaf)
+
+
+def ormtr(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """Products of Q with vectors, some columns a block."""
+    n, cols, ld, v_rs, v_cs, work_step, tau_step, v_step = numbers
+    config, batch = fake.source.config, grid[2]
+    assert grid[0] == -(-cols // config.block_cols) and n <= config.ORDER
+    work = fake.view(pointers[0], n, n, 1, ld, batch, work_step)
+    tau = fake.view(pointers[1], n, 1, 1, n, batch, tau_step)
+    v = fake.view(pointers[2], n, cols, v_rs, v_cs, batch, v_step)
+    for z in range(batch):
+        for k in reversed(range(n - 1)):
+            u = np.append(1, work[z, k + 2 :, k])
+            v[z, k + 1 :] -= tau[z, k, 0] * np.outer(u, u.conj() @ v[z, k + 1 :])
 
 
 def _leaves(d: np.ndarray, e: np.ndarray, n: int, leaf: int) -> np.ndarray:

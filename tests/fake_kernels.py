@@ -406,7 +406,8 @@ class FakeKernel:
 
     jacobi_eigh, jacobi_svd = fake_eigen.jacobi_eigh, fake_eigen.jacobi_svd
     sytrd, tridiagonal_merge = fake_eigen.sytrd, fake_eigen.tridiagonal_merge
-    band_chase = fake_eigen.band_chase
+    band_chase, sytrd_resident = fake_eigen.band_chase, fake_eigen.sytrd_resident
+    ormtr = fake_eigen.ormtr
     geqp3, geqrf_panel, geqrf_tall = fake_qr.geqp3, fake_qr.geqrf_panel, fake_qr.geqrf_tall
     geqp3_panel = fake_qr.geqp3_panel
     geqrf_small = fake_qr.geqrf_small

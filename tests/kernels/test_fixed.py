@@ -52,7 +52,8 @@ LEAVES = [
         ["geqrf_small", "geqrf_panel", "geqrf_tall", "larft_leaf", "reflector_copy"], DTYPES, [CC, AMPERE]
     ),
     *product(["geqp3_panel", "orhr_leaf"], DTYPES, [CC]),
-    *product(["sytrd", "band_chase"], DTYPES, [CC]),
+    *product(["sytrd", "sytrd_resident", "band_chase"], DTYPES, [CC]),
+    *product(["ormtr"], "sdc", [CC]),
     *product(["ldl_triangle", "ldl_rows", "sytrf_panel"], "sd", [CC]),
 ]
 

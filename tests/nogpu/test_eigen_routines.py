@@ -13,6 +13,7 @@ from qr_cases import matrix_of
 from pyblasgpu.dispatch import tensor
 from pyblasgpu.gpu.device import known
 from pyblasgpu.gpu.transfers import MemoryBytes
+from pyblasgpu.kernels.registry import FIXED
 from pyblasgpu.routines import launch_list
 from pyblasgpu.routines.lapack import eigh_batched, eigh_divided, eigh_jacobi, svd_batched
 from pyblasgpu.types import DTYPES, Uplo
@@ -52,7 +53,9 @@ def test_eigenvalues_and_vectors(kernels, letter, uplo, n):
     assert (v == 7).all()
     names = [name for name, *_ in kernels.launches]
     is_divided = n > eigh_jacobi.max_order(DTYPES[letter], known("h200"))
-    assert names.count("sytrd") == 3 * is_divided and names.count("jacobi_eigh") == 3
+    is_held = n <= FIXED["sytrd_resident"].fixed_config(letter).ORDER
+    assert names.count("sytrd_resident" if is_held else "sytrd") == 3 * is_divided
+    assert names.count("jacobi_eigh") == 3
     assert is_divided or len(names) == 3
 
 
@@ -71,7 +74,7 @@ def test_one_matrix_by_way_of_a_band(kernels, decide_by, letter, n):
     check_eigen(a, values.real)
     assert (untouched == 7).all() and not info.any()
     names = [name for name, *_ in kernels.launches]
-    assert names.count("band_chase") == 6 and "sytrd" not in names
+    assert names.count("band_chase") == 6 and not {"sytrd", "sytrd_resident"} & set(names)
 
 
 @pytest.mark.parametrize("letter", "sz")
@@ -100,7 +103,7 @@ def test_stacks_are_divided_where_memory_is_short(kernels, monkeypatch, letter):
     launch_list.cache.clear()
     for one, other in zip(eigh(a), whole, strict=True):
         np.testing.assert_array_equal(one, other)
-    assert [name for name, *_ in kernels.launches].count("sytrd") > 2
+    assert [name for name, *_ in kernels.launches].count("sytrd_resident") > 2
 
 
 @pytest.mark.parametrize("letter", DTYPES)
@@ -127,7 +130,7 @@ def test_large_batches_go_in_parts(kernels, monkeypatch):
     monkeypatch.setattr(eigh_divided, "SCRATCH", 0)
     a = hermitian("random", "c", 2, 70)[np.arange(300) % 2]
     w, v, _ = eigh(a)
-    assert [name for name, *_ in kernels.launches].count("sytrd") == 3
+    assert [name for name, *_ in kernels.launches].count("sytrd_resident") == 3
     check_eigen(a[[0, 299]], w[[0, 299]], v[[0, 299]])
     np.testing.assert_array_equal(w, w[np.arange(300) % 2])
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 
 import numpy as np
 import pytest
 from eigen_cases import check_eigen, hermitian
 
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.kernels.factor.eigen import band_chase, sytrd, tridiagonal_merge
+from pyblasgpu.kernels.factor.eigen import band_chase, ormtr, sytrd, sytrd_resident, tridiagonal_merge
 from pyblasgpu.routines.lapack import (
     band_reduction,
     eigh_divided,
@@ -24,7 +24,9 @@ from .test_qr import operand, small_panels
 #: The modules that run a kernel.
 RUN_BY = {
     "sytrd": tridiagonal_form,
+    "sytrd_resident": tridiagonal_form,
     "band_chase": tridiagonal_by_band,
+    "ormtr": tridiagonal_form,
     "tridiagonal_merge": eigh_divided,
 }
 
@@ -62,9 +64,10 @@ def by_bands(letter, blocks, kernels):
         yield
 
 
-def solve(a, vectors=True, blocks=1, bands=False, spread=False, **kernels):
+def solve(a, vectors=True, blocks=1, bands=False, spread=False, resident=None, **kernels):
     """Eigenvalues, vectors and info of a stack, of which the upper triangle is not read: by leaves of order
-    three at most, and small blocks of threads. `kernels` stand in for those of their names.
+    three at most, and small blocks of threads. Matrices stay in registers where there are `resident` rows of
+    a lane, warps and blocks. `kernels` stand in for those of their names.
     """
     letter = {array: letter for letter, array in zip("sdcz", "fdFD", strict=True)}[a.dtype.char]
     batch, n, _ = a.shape
@@ -74,18 +77,26 @@ def solve(a, vectors=True, blocks=1, bands=False, spread=False, **kernels):
     operands = [operand(array) for array in (w, info, v, given)]
     config = sytrd.Sytrd(letter, 64, 64, blocks > 1)
     real = "s" if letter in "sc" else "d"
+    kept = sytrd_resident.SytrdResident(letter, *(resident or (1, 1, 1)))
     merge = tridiagonal_merge.TridiagonalMerge(real, 32, 64, blocks > 1, spread)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tridiagonal_form, "LEAF", 3)
         patch.setattr(sytrd, "GROUPS", 4)
         patch.setattr(tridiagonal_merge, "SHARE", 8)
+        if not resident:
+            for config_class in (sytrd_resident.SytrdResident, ormtr.Ormtr):
+                patch.setattr(config_class, "specialize", lambda *_: None)
         if spread:
             patch.setattr(tridiagonal_merge.TridiagonalMerge, "blocks", lambda *_: blocks)
         for name, module in kernels.items():
             patch.setattr(RUN_BY[name], name, module)
         cache.clear()
         way = by_bands(letter, blocks, kernels) if bands else nullcontext()
-        with way, override(sytrd.STEM, config), override(tridiagonal_merge.STEM, merge):
+        back = ormtr.Ormtr(letter, 32, 32 * kept.ROWS, 4)
+        chosen = ((sytrd, config), (sytrd_resident, kept), (ormtr, back), (tridiagonal_merge, merge))
+        with way, ExitStack() as overrides:
+            for kernel, each in chosen:
+                overrides.enter_context(override(kernel.STEM, each))
             launches = cached_launch_list(eigh_divided.emit, tuple(operands), (vectors,))
             launches.run([each.pointer for each in operands], 1.0, stream=0)
         cache.clear()
@@ -119,6 +130,15 @@ CASES = [("s", 4, 1, 2), ("d", 12, 2, 2), ("c", 7, 1, 2), ("z", 6, 2, 2), ("s", 
 @pytest.mark.parametrize(("letter", "n", "blocks", "batch"), CASES)
 def test_eigenvalues_and_vectors(letter, n, blocks, batch):
     check(letter, n, batch=batch, blocks=blocks, values=n < 20)
+
+
+#: Letter, order, and rows of a lane, warps and blocks: a block, one with more rows, a cluster.
+RESIDENT = [("d", 7, (1, 2, 1)), ("z", 4, (1, 1, 3)), ("s", 33, (2, 1, 1)), ("c", 5, (1, 2, 2))]
+
+
+@pytest.mark.parametrize(("letter", "n", "resident"), RESIDENT)
+def test_matrices_in_registers(letter, n, resident):
+    check(letter, n, batch=1 + (letter == "d"), resident=resident)
 
 
 def values_by_band(letter="d", n=9, kind="random", blocks=2, **kernels) -> None:

@@ -40,6 +40,12 @@ def reduced(test: Callable = test_eigh_divided.check, **options) -> Check:
 
 
 @one_each
+def resident(test: Callable = test_eigh_divided.check, kernel: str = "sytrd_resident", **options) -> Check:
+    options = {"resident": (1, 1, 1), **options}
+    return Check(kernel, lambda module: test(**{kernel: module}, **options))
+
+
+@one_each
 def merged(test: Callable = test_eigh_divided.check, **options) -> Check:
     return Check("tridiagonal_merge", lambda module: test(tridiagonal_merge=module, **options))
 
@@ -55,6 +61,8 @@ TEN = eigh(n=10, threads=BLOCK)
 PAIRS, ZEROS = svd(m=13, n=11), svd(kind="zero columns", m=8, n=6)
 SPREAD = reduced(letter="s", n=24, blocks=2)
 SIGNS = merged(kind="signs", n=12, batch=3)
+WARPS, CLUSTER = resident(n=5, resident=(1, 2, 1)), resident(letter="z", n=4, resident=(1, 1, 2))
+HERMITIAN, BACK = resident(letter="z", n=5), resident(kernel="ormtr", letter="c", n=5)
 HUGE, TINY = {"kind": "huge"}, {"kind": "tiny"}
 
 #: module, text, what is planted in its place, the check that sees it
@@ -124,6 +132,25 @@ DEFECTS = [
     ("factor.eigen.sytrd_steps", "row[1] * w[of] + row[0]", "row[1] * w[of] - row[0]", reduced(letter="z")),
     ("factor.eigen.sytrd_steps", "if row == 0 and 0 < i < n:", "if False:", reduced()),
     ("factor.eigen.sytrd_steps", "(block - start) & (blocks - 1)", "0", SPREAD),
+    ("factor.eigen.sytrd_columns", "            sync()\n            multiply(", "            multiply(", WARPS),
+    ("factor.eigen.sytrd_columns", "            sync()\n            q = ", "            q = ", WARPS),
+    ("factor.eigen.sytrd_columns", "(i < j), -im, im", "(i < j), im, -im", HERMITIAN),
+    ("factor.eigen.sytrd_columns", "(col >= 0) & (row < ORDER - skip)", "col >= 0", resident(n=5, resident=(1, 3, 1))),
+    ("factor.eigen.sytrd_columns", "if slot == q - number * SLOTS:", "if slot == 0:", WARPS),
+    ("factor.eigen.sytrd_columns", "re * z[5] + im * z[4]", "re * z[5] - im * z[4]", HERMITIAN),
+    ("factor.eigen.sytrd_leader", "q - skip)\n        turn = int32(step & 1)", "q - skip)\n        turn = int32(0)", CLUSTER),
+    ("factor.eigen.sytrd_leader", "is_owner = ", "is_owner = (block == 0) | ", CLUSTER),
+    ("factor.eigen.sytrd_leader", "select(i > k + 1, value * value, real(0))", "value * value", WARPS),
+    ("factor.eigen.sytrd_leader", "real(-0.5)", "real(0.5)", WARPS),
+    ("factor.eigen.sytrd_leader", "acc[0] += v[at + 1] * im", "acc[0] += real(0)", HERMITIAN),
+    ("factor.eigen.sytrd_leader", "v[at] * head_im - w[at + 1]", "v[at] * head_im", HERMITIAN),
+    ("factor.eigen.sytrd_leader", "select(is_below, x[at + part], real(0))", "x[at + part]", WARPS),
+    ("factor.eigen.sytrd_resident", "real(float(\"nan\")) if is_bad else back", "back", resident(test_eigh_divided.mixed)),
+    ("factor.eigen.ormtr", "            cuda.syncthreads()\n            j =", "            j =", BACK),
+    ("factor.eigen.ormtr", "select(is_one, real(1), x)", "x", BACK),
+    ("factor.eigen.ormtr", "u[of] * x[at + 1] - u[of + 1] * x[at]", "u[of] * x[at + 1] + u[of + 1] * x[at]", BACK),
+    ("factor.eigen.ormtr", "re * acc[c * 2 + 1] + im * acc[c * 2]", "re * acc[c * 2 + 1] - im * acc[c * 2]", BACK),
+    ("factor.eigen.ormtr", "(i >= 0) & (col < cols)", "i >= 0", BACK),
     ("factor.eigen.band_chase", "min(k + 2, before)", "min(k + 1, before)", chased(n=15)),
     ("factor.eigen.band_chase", "is_bad = not most < real(float(\"inf\"))", "is_bad = False", chased(test_eigh_divided.mixed, bands=True)),
     ("factor.eigen.band_chase", "work, a, a_rs, a_cs, h[0], is_bad", "work, a, a_rs, a_cs, real(1), is_bad", chased(kind="huge", n=6)),

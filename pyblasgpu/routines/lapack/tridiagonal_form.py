@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...dispatch.choose import select
 from ...gpu.device import current
-from ...kernels.factor.eigen import sytrd
+from ...kernels.factor.eigen import ormtr, sytrd, sytrd_resident
+from ...kernels.registry import FIXED
 from ...operands import Operand
 from ...types import Side, Trans
 from ..copies import emit_copy
@@ -18,7 +19,7 @@ from .laswp import words
 
 __all__ = ["Tree", "Tridiagonal", "emit_back", "emit_reduction", "emit_vectors", "stack"]
 
-LEAF = 32  # the largest order of a leaf
+LEAF = 16  # the largest order of a leaf
 
 
 class Tree(NamedTuple):
@@ -77,28 +78,49 @@ def stack(launches: LaunchList, size: int, batch: int) -> Operand:
     return memory._replace(rows=size, col_stride=size, batch=batch, batch_stride=size)
 
 
+def _held(launches: LaunchList, stem: str) -> Any:
+    """The Config of a kernel that holds matrices in registers, None where dtype or device has none."""
+    family, device = FIXED[stem], current(launches.device)
+    if launches.dtype.letter not in family.dtypes or not family.runs_on(device):
+        return None
+    return select(stem, launches.dtype, "", (), device).config
+
+
 def emit_reduction(launches: LaunchList, tree: Tree, info: Operand, a: Operand) -> Tridiagonal:
-    """Emit the launch that makes T of each matrix."""
-    device, n, batch, padded = current(launches.device), a.rows, a.batch, tree.padded
+    """Emit the launch that makes T of each matrix, which stays in registers where they hold it."""
+    device, n, batch, held = current(launches.device), a.rows, a.batch, _held(launches, sytrd_resident.STEM)
+    resident = held and held.on(device).specialize(n, batch, device)
     config = select(sytrd.STEM, launches.dtype, "", (), device).config.on(device)
     ld = config.leading_dimension(n)
     work, tau = stack(launches, ld * config.columns(n), batch), stack(launches, n, batch)
-    sums = stack(launches, 2 * ld, batch)
+    sums = () if resident else (stack(launches, 2 * ld, batch),)
     form = Tridiagonal.in_scratch(launches, tree, work, tau)
 
     def integers(a: Operand, *others: Operand) -> tuple[int, ...]:
-        *stacks, info = others
-        steps = [each.batch_stride for each in (a, *stacks[:4], stacks[5])]
-        return n, ld, tree.leaf, padded, int(a.conj), a.row_stride, a.col_stride, *steps, words(info)[1]
+        *stacks, _, leaves, _, info = others
+        steps = [each.batch_stride for each in (a, *stacks, leaves)]
+        return n, ld, tree.leaf, tree.padded, int(a.conj), a.row_stride, a.col_stride, *steps, words(info)[1]
 
-    blocks = config.blocks(n, batch, device)
-    operands = a, work, tau, sums, form.d, form.e, form.leaves, form.scale, info
-    launches.emit(sytrd.source(config), blocks, operands, integers, ())
+    kernel = sytrd_resident.source(resident) if resident else sytrd.source(config)
+    blocks = resident.BLOCKS if resident else config.blocks(n, batch, device)
+    operands = a, work, tau, *sums, form.d, form.e, form.leaves, form.scale, info
+    launches.emit(kernel, blocks, operands, integers, ())
     return form._replace(work=work._replace(rows=n, cols=n, col_stride=ld))
 
 
 def emit_back(launches: LaunchList, form: Tridiagonal, v: Operand) -> None:
-    """Emit the product of Q with vectors of T, in place."""
+    """Emit the product of Q with vectors of T, in place; one launch where registers hold the vectors."""
+    held = _held(launches, ormtr.STEM)
+    config = held and held.specialize(v.rows)
+    if config is not None:
+
+        def integers(work: Operand, tau: Operand, v: Operand) -> tuple[int, ...]:
+            strides = v.row_stride, v.col_stride, work.batch_stride, tau.batch_stride, v.batch_stride
+            return v.rows, v.cols, work.col_stride, *strides
+
+        blocks = -(-v.cols // config.block_cols)
+        launches.emit(ormtr.source(config), blocks, (form.work, form.tau, v), integers, ())
+        return
     is_dense = contiguous(v) or contiguous(v.T)
     target = v if is_dense else launches.scratch(v.rows, v.cols, v.batch)
     if not is_dense:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ....gpu.backend import cuda, device_function, ptx
-from ...common.kernel_config import BlockConfig
+from ...common.kernel_config import WARP, BlockConfig
 from .secular import team_reducer
 
 __all__ = ["WANTS_ENDS", "deflater", "halves_loader", "ranker"]
@@ -61,6 +61,21 @@ def halves_loader(config: BlockConfig) -> Callable:
     return load
 
 
+def _comparer() -> Callable:
+    """``are_close(sorted_d, sorted_z, places, tolerance, i)``: whether the eigenvalue at place i is equal to
+    the one before.
+    """
+    int32 = ptx.types.int32
+
+    @device_function
+    def are_close(sorted_d, sorted_z, places, tolerance, i):
+        p, q = int32(places[i - 1]), int32(places[i])
+        s, c, distance = sorted_z[p], sorted_z[q], sorted_d[q] - sorted_d[p]
+        return abs(distance * c * s) <= tolerance * (c * c + s * s)
+
+    return are_close
+
+
 def _turner(config: BlockConfig) -> tuple[Callable, Callable]:
     """``turn(sorted_d, sorted_z, compact, places, firsts, seconds, cosines, sines, tolerance, m)``: of each
     two equal eigenvalues one without an element of z, by one thread; the number of rotations, which are kept.
@@ -75,25 +90,30 @@ def _turner(config: BlockConfig) -> tuple[Callable, Callable]:
         ptx.divide,
         ptx.square_root,
     )
+    are_close, first_lane, sync_warp = _comparer(), ptx.first_lane, ptx.sync_warp
 
     @device_function
-    def turn(sorted_d, sorted_z, compact, places, firsts, seconds, cosines, sines, tolerance, m):
-        count, p = int32(0), int32(places[0])
-        for i in range(1, m):
-            q = int32(places[i])
-            s, c, distance = sorted_z[p], sorted_z[q], sorted_d[q] - sorted_d[p]
-            length = root(c * c + s * s)
-            c, s = divide(c, length), divide(-s, length)
-            if abs(distance * c * s) <= tolerance:
-                sorted_z[q], sorted_z[p], compact[p] = length, real(0), real(-1)
-                first, second = sorted_d[p], sorted_d[q]
-                sorted_d[p], sorted_d[q] = (
-                    first * (c * c) + second * (s * s),
-                    first * (s * s) + second * (c * c),
-                )
-                firsts[count], seconds[count], cosines[count], sines[count] = real(p), real(q), c, s
-                count = int32(count + 1)
-            p = q
+    def turn(sorted_d, sorted_z, compact, places, firsts, seconds, cosines, sines, tolerance, m, lane):
+        count, i = int32(0), int32(1)
+        while i < m:
+            at = int32(min(i + lane, m - 1))
+            found = first_lane((i + lane < m) & are_close(sorted_d, sorted_z, places, tolerance, at))
+            if found < 0:
+                i = int32(i + WARP)
+            else:
+                i = int32(i + found)
+                p, q = int32(places[i - 1]), int32(places[i])
+                s, c, first, second = sorted_z[p], sorted_z[q], sorted_d[p], sorted_d[q]
+                length = root(c * c + s * s)
+                c, s = divide(c, length), divide(-s, length)
+                sync_warp()
+                if lane == 0:
+                    sorted_z[q], sorted_z[p], compact[p] = length, real(0), real(-1)
+                    sorted_d[p] = first * (c * c) + second * (s * s)
+                    sorted_d[q] = first * (s * s) + second * (c * c)
+                    firsts[count], seconds[count], cosines[count], sines[count] = real(p), real(q), c, s
+                sync_warp()
+                count, i = int32(count + 1), int32(i + 1)
         return count
 
     @device_function
@@ -117,6 +137,7 @@ def deflater(config: BlockConfig) -> Callable:
     """
     DIM, real, int32 = config.DIM, ptx.REALS[config.dtype_facts.real], ptx.types.int32
     UNIT, (turn, write), quotient = config.dtype_facts.unit_roundoff, _turner(config), ptx.quotient
+    are_close, shuffle = _comparer(), ptx.shuffle
 
     @device_function
     def find_places(compact, places, counts, numbers, size, t):
@@ -127,10 +148,16 @@ def deflater(config: BlockConfig) -> Callable:
         for i in range(first, end):
             if compact[i] >= real(0):
                 before = int32(before + 1)
-        counts[t] = real(before)
+        lane, warp, total, distance = int32(t & 31), int32(t >> 5), before, int32(1)
+        while distance < WARP:
+            other = shuffle(total, int32(max(lane - distance, 0)))
+            total = int32(total + other) if lane >= distance else total
+            distance = int32(distance << 1)
+        if lane == WARP - 1:
+            counts[warp] = real(total)
         cuda.syncthreads()
-        before = int32(0)
-        for k in range(t):
+        before = int32(total - before)
+        for k in range(warp):
             before = int32(before + int32(counts[k]))
         for i in range(first, end):
             if compact[i] >= real(0):
@@ -143,11 +170,9 @@ def deflater(config: BlockConfig) -> Callable:
     @device_function
     def has_close(sorted_d, sorted_z, places, tolerance, m, t):
         """Whether two neighbours are equal."""
-        found, i = int32(0), int32(t)
-        while i < m - 1:
-            p, q = int32(places[i]), int32(places[i + 1])
-            s, c, distance = sorted_z[p], sorted_z[q], sorted_d[q] - sorted_d[p]
-            if abs(distance * c * s) <= tolerance * (c * c + s * s):
+        found, i = int32(0), int32(t + 1)
+        while i < m:
+            if are_close(sorted_d, sorted_z, places, tolerance, i):
                 found = int32(1)
             i = int32(i + DIM)
         return cuda.syncthreads_or(found) != 0
@@ -169,13 +194,14 @@ def deflater(config: BlockConfig) -> Callable:
         find_places(compact, places, counts, numbers, size, t)
         left = int32(numbers[LEFT])
         if has_close(sorted_d, sorted_z, places, tolerance, left, t):
-            if t == 0:
+            if t < WARP:
                 count = turn(
-                    sorted_d, sorted_z, compact, places, poles, weights, taus, origins, tolerance, left
+                    sorted_d, sorted_z, compact, places, poles, weights, taus, origins, tolerance, left, t
                 )
-                if block == 0:
+                if t == 0 and block == 0:
                     write(ends, turns, poles, weights, taus, origins, count, size)
-                numbers[TURNS] = real(count)
+                if t == 0:
+                    numbers[TURNS] = real(count)
             cuda.syncthreads()
             find_places(compact, places, counts, numbers, size, t)
         m, i = int32(numbers[LEFT]), int32(t)
