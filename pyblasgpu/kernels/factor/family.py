@@ -39,8 +39,8 @@ FAMILIES = (
     Family("ldl_rows", ".factor.ldl.ldl_rows", "LdlRows", "sytrs"),
     Family("jacobi_eigh", ".factor.eigen.jacobi_eigh", "JacobiEigh", "eigh"),
     Family("sytrd", ".factor.eigen.sytrd", "Sytrd", "eigh"),
-    Family("sytrd_resident", ".factor.eigen.sytrd_resident", "SytrdResident", "eigh", needs=(8, 0)),
-    Family("ormtr", ".factor.eigen.ormtr", "Ormtr", "eigh", dtypes=("s", "d", "c"), needs=(8, 0)),
+    Family("sytrd_resident", ".factor.eigen.sytrd_resident", "SytrdResident", "eigh"),
+    Family("ormtr", ".factor.eigen.ormtr", "Ormtr", "eigh", dtypes=("s", "d", "c")),
     Family("band_chase", ".factor.eigen.band_chase", "BandChase", "eigh"),
     Family(
         "tridiagonal_merge",

@@ -79,11 +79,9 @@ def stack(launches: LaunchList, size: int, batch: int) -> Operand:
 
 
 def _held(launches: LaunchList, stem: str) -> Any:
-    """The Config of a kernel that holds matrices in registers, None where dtype or device has none."""
-    family, device = FIXED[stem], current(launches.device)
-    if launches.dtype.letter not in family.dtypes or not family.runs_on(device):
-        return None
-    return select(stem, launches.dtype, "", (), device).config
+    """The Config of a kernel that holds matrices in registers, None where the dtype has none."""
+    has_kernel = launches.dtype.letter in FIXED[stem].dtypes
+    return select(stem, launches.dtype, "", (), current(launches.device)).config if has_kernel else None
 
 
 def emit_reduction(launches: LaunchList, tree: Tree, info: Operand, a: Operand) -> Tridiagonal:
@@ -111,7 +109,7 @@ def emit_reduction(launches: LaunchList, tree: Tree, info: Operand, a: Operand) 
 def emit_back(launches: LaunchList, form: Tridiagonal, v: Operand) -> None:
     """Emit the product of Q with vectors of T, in place; one launch where registers hold the vectors."""
     held = _held(launches, ormtr.STEM)
-    config = held and held.specialize(v.rows)
+    config = held and held.specialize(v.rows, current(launches.device).shared_per_block)
     if config is not None:
 
         def integers(work: Operand, tau: Operand, v: Operand) -> tuple[int, ...]:

@@ -89,9 +89,10 @@ class Ormtr(BlockConfig):
         """The Config for matrices of half the order, and this one."""
         return replace(self, ORDER=self.ORDER // 2, TEAM=self.TEAM // 2), self
 
-    def specialize(self, order: int) -> Self | None:
-        """The Config for matrices of this order, if there is one."""
-        return next((each for each in self.variants if order <= each.ORDER), None)
+    def specialize(self, order: int, shared: int) -> Self | None:
+        """The Config for matrices of this order in blocks of `shared` bytes, if there is one."""
+        fitting = (each for each in self.variants if order <= each.ORDER and each.shared_bytes <= shared)
+        return next(fitting, None)
 
 
 def source(config: Ormtr) -> KernelSource:
