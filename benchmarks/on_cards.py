@@ -16,7 +16,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -62,6 +63,17 @@ def start(number: int, command: str, card: int, cores: frozenset[int], out: Path
     return Slot(card, cores, number, run)
 
 
+@contextmanager
+def interrupts() -> Iterator[None]:
+    """Let commands that are started here take SIGINT, which a shell has its background jobs ignore."""
+    kept = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, kept)
+
+
+@interrupts()
 def run_all(commands: Sequence[str], cards: int, seconds: float, out: Path) -> list[int | None]:
     """Run commands on cards; their exit codes, None of those that did not begin."""
     out.mkdir(parents=True, exist_ok=True)

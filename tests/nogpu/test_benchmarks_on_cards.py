@@ -13,7 +13,8 @@ WAITS = """
 import pathlib, time
 try:
     pathlib.Path({!r}).touch()
-    time.sleep(60)
+    for _ in range(600):  # a signal just before a sleep does not end it
+        time.sleep(0.1)
 except KeyboardInterrupt:
     print("kept")
 """
