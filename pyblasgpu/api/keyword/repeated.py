@@ -18,13 +18,13 @@ from ...routine import FLAGS, Matrix, Routine
 from ...routine_table import ROUTINES
 from ...types import DTYPES, Diag, Side, Trans, Uplo
 
-__all__ = ["CONTIGUOUS", "HostCall", "replay"]
+__all__ = ["CONTIGUOUS", "LETTERS", "HostCall", "replay"]
 
 #: Kinds of calls on NumPy arrays, by routine and flags, that are kept.
 MOST_CALLS = 1024
 #: Flags of NumPy's arrays, those of matrices of one kind of contiguity alone, and a kind without.
 CONTIGUOUS, _ALIGNED, _ROWS, _COLUMNS, _SPREAD = 3, 0x100, 1, 2, 4
-_LETTERS = {np.dtype(dtype.name): letter for letter, dtype in DTYPES.items()}
+LETTERS = {np.dtype(dtype.name): letter for letter, dtype in DTYPES.items()}
 #: SciPy's values of flags.
 _CODES: dict[Any, int] = {
     **{op: code for code, op in enumerate(Trans)},

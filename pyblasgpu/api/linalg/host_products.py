@@ -10,12 +10,9 @@ from ...cpu.scipy.values import is_finite
 from ...frontend.calls.call_cache import repeat
 from ...frontend.calls.direct import SMALL, order_on_processor, serves_vectors
 from ...frontend.engine_options import ambient_options
-from ...types import DTYPES
-from ..keyword.repeated import replay
+from ..keyword.repeated import LETTERS, replay
 
 __all__ = ["host_product", "repeated_product"]
-
-_LETTERS = {np.dtype(dtype.name): letter for letter, dtype in DTYPES.items()}
 
 _GEMM, _GEMM_T = ("gemm", "N", "N", None, str, str), ("gemm", "N", "T", None, str, str)
 _GEMV, _GEMV_T = ("gemv", "N", str), ("gemv", "T", str)
@@ -74,7 +71,7 @@ def _by_numpy(key: tuple[Any, ...], a: Any, b: Any) -> Any:
     function; None where their dtypes or shapes differ, or a device is to have them.
     """
     dtype = a.dtype
-    letter = _LETTERS.get(dtype)
+    letter = LETTERS.get(dtype)
     if letter is None or b.dtype is not dtype or not a.size or not b.size:
         return None
     if key is _DOT_C and letter in "cz":

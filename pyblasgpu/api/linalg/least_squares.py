@@ -119,9 +119,8 @@ def lstsq(
         return x, residues, _full_ranks(a), None
     method = tensor_method(method, name)
     arrays = taken(name, {"a": a, "b": b})
-    if method is None and not are_tried(
-        arrays, arrays.each[0]
-    ):  # else the mode is set around the calls of routines, not by them
+    # a mode is set around the calls of routines, not by them, and a decision waits between two of them
+    if method is None and not are_tried(arrays, arrays.each[0]):
         arrays = arrays.recorded(key, (a, b), check_finite)
     matrix, right = arrays.each
     flags = (overwrite_a, "overwrite_a", matrix), (overwrite_b, "overwrite_b", right)

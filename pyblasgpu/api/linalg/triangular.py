@@ -18,16 +18,15 @@ from ...frontend.calls.call import Call
 from ...frontend.calls.call_cache import repeat
 from ...frontend.calls.factor_replay import call_key
 from ...routine_table import ROUTINES
-from ...types import DTYPES, Diag, Dtype, Side, Trans, Uplo
+from ...types import Diag, Dtype, Side, Trans, Uplo
 from ..blas.arrays import may_overwrite
 from ..keyword.level3 import common_batch_shape
+from ..keyword.repeated import LETTERS
 from ..keyword.triangular import triangular
 from .arrays import as_array, computation
 from .docs import documented
 
 __all__ = ["solve_triangular", "substituted"]
-
-_LETTERS = {np.dtype(dtype.name): letter for letter, dtype in DTYPES.items()}
 
 
 @documented
@@ -127,7 +126,7 @@ def _of_host(a: np.ndarray[Any, Any], b: Any, trans: Flag, lower: Flag, unit_dia
     """Return the solution of NumPy arrays by SciPy's function, column-major; None where they need checks."""
     if type(trans) not in (int, str) or type(lower) is not bool or type(unit_diagonal) is not bool:
         return None
-    letter, op = _LETTERS.get(a.dtype), _OPS.get(trans)
+    letter, op = LETTERS.get(a.dtype), _OPS.get(trans)
     if letter is None or op is None or type(b) is not np.ndarray or b.ndim not in (1, 2) or not b.size:
         return None
     if a.dtype is not b.dtype or a.ndim != 2 or a.shape != (len(b), len(b)):
