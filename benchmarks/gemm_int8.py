@@ -3,24 +3,22 @@
     python -m benchmarks.gemm_int8 --out DIR [--seconds 55] [--kinds dgemm,zgemm,parts,int8_errors,...]
 
 Medians by CUDA events over copies of the operands that exceed L2, in one process. `parts` times each launch
-of a call by itself, `configs` other Configs in turn, `mode` routines in `set_math_mode` and without.
+of a call by itself, `configs` other Configs in turn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from statistics import median
 from typing import Any
 
 import cupy
 import numpy as np
 
-import pyblasgpu
 from benchmarks import gemm_tensor
 from benchmarks.arrays import normal
 from benchmarks.gemm_tensor import PASSES, Operands, forget, launches_of, seconds_of, study, tensor, vendor
-from benchmarks.level3 import Problem
 from benchmarks.study import Row, Rows, main
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.dispatch.tensor import TensorProblem, gains
@@ -31,7 +29,7 @@ from pyblasgpu.types import DTYPES
 ORDERS = (8192, 4096, 2048, 16384, 3072, 1024, 2560, 32768)
 COMPLEX_ORDERS = (4096, 2048, 1536, 1024, 8192, 3072, 16384)
 PART_ORDERS, COMPLEX_PART_ORDERS, CONFIG_ORDERS = (8192, 4096, 2048), (8192, 4096), (2048, 4096, 8192)
-ERROR_ORDERS, MODE_ORDERS = (2048, 8192), (8192, 16384)  # the second of the mode in float64 alone
+ERROR_ORDERS = (2048, 8192)
 SHAPES = (
     (8192, 8192, 1024),
     (8192, 8192, 2048),
@@ -52,11 +50,6 @@ CONFIGS: tuple[Row, ...] = (
     {"stages": 3},
     {"moduli": 13, "sample": 2},
 )
-#: Routines that are timed in the mode and without, by the type of their arrays.
-ROUTINES = {
-    "d": ("gemm", "syrk", "symm", "trsm", "getrf", "potrf", "trmm"),
-    "z": ("syrk", "symm", "trsm", "potrf"),
-}
 SAMPLED = 4, 1024  # rows and columns whose exact values are computed
 
 
@@ -162,23 +155,6 @@ def int8_errors() -> Rows:
             yield {**case, "over_bound": case["units"] / (n + 2)}
 
 
-def mode() -> Rows:
-    """Seconds of routines in the mode and without, in turn."""
-    for n in MODE_ORDERS:
-        for letter, routines in ROUTINES.items():
-            for routine in routines if n == MODE_ORDERS[0] or letter == "d" else ():
-                problem = Problem.of(routine, letter, n, n)
-                times: dict[str, list[float]] = {"mode": [], "plain": []}
-                for _ in range(4):
-                    for name, spent in times.items():
-                        problem.restore()
-                        with pyblasgpu.set_math_mode("tensor") if name == "mode" else nullcontext():
-                            spent.append(seconds_of(problem.ours))
-                medians = {name: median(spent[1:]) for name, spent in times.items()}
-                case = {"routine": routine, "dtype": DTYPES[letter].name, "n": n}
-                yield {**case, **medians, "ratio": medians["plain"] / medians["mode"]}
-
-
 def picked(n: int) -> tuple[Any, Any]:
     rows, cols = SAMPLED
     return np.linspace(0, n - 1, rows).astype(int), np.arange(0, n, max(n // cols, 1))
@@ -198,7 +174,7 @@ def units(c: cupy.ndarray, exact: Any, sizes: Any) -> float:
     return float((abs(c[rows][:, cols].get() - exact) / sizes).max() * 2.0**53)
 
 
-STUDY = study("gemm_int8", __doc__, dgemm, zgemm, zgemm_parts, shapes, parts, int8_errors, configs, mode)
+STUDY = study("gemm_int8", __doc__, dgemm, zgemm, zgemm_parts, shapes, parts, int8_errors, configs)
 
 if __name__ == "__main__":
     main(STUDY)

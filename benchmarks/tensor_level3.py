@@ -1,4 +1,4 @@
-"""Routines made of SGEMM, with products on tensor cores, by FMAs, and by cuBLAS and cuSOLVER: times, errors.
+"""Routines made of products on tensor cores, by FMAs, and by cuBLAS and cuSOLVER: times, errors in float32.
 
 `gesv` and `posv` are `linalg.solve` of float64 and one right-hand side. It is refined, by float64's factors,
 and by cuSOLVER, with the copies that leave A as it is. Their error is the residual in units of what dsgesv
@@ -39,8 +39,12 @@ VARIANTS: dict[str, tuple[dict[str, Any], ...]] = {
 }
 VENDOR = "vendor"
 ROUTINES = "trmm", "trsm", "potrf", "getrf", "gesv", "posv", "syrk", "symm"
-#: Routines of complex64 begin with a c.
-COMPLEX = {f"c{name}": name for name in ("trmm", "trsm", "getrf", "syrk", "symm")}
+#: Routines of other dtypes than float32 begin with a letter.
+OTHERS = {
+    f"{letter}{name}": (letter, name)
+    for letter in "dcz"
+    for name in ("trmm", "trsm", "potrf", "getrf", "syrk", "symm")
+}
 
 
 class Problem(level3.Problem):
@@ -71,8 +75,12 @@ class Problem(level3.Problem):
         }[self.routine]
 
     def error(self) -> float | None:
-        """Componentwise, in units of u |A||B| or, backwards, of u |T||X| or u |L||U|, of some columns."""
+        """Componentwise, in units of u |A||B| or, backwards, of u |T||X| or u |L||U|, of some columns; of
+        double precision None.
+        """
         n = self.a.shape[0]
+        if self.a.dtype.char in "dD":
+            return None
         take = cupy.arange(0, self.c.shape[1], max(self.c.shape[1] // SAMPLE, 1))
         wide = np.result_type(self.a.dtype, np.float64)
         c, a = self.c, self.a.astype(wide)
@@ -89,7 +97,7 @@ class Problem(level3.Problem):
         if self.routine == "trsm":
             x = c[:, take].astype(wide)
             return worst(a @ x - b, abs(a) @ abs(x))
-        if self.routine == "potrf":
+        if self.routine == "potrf" and c.dtype.kind == "f":
             factor, below = cupy.tril(c.astype(np.float64)), take[None, :] <= cupy.arange(n)[:, None]
             some = factor[take].T
             return worst(below * (factor @ some - a[:, take]), abs(factor) @ abs(some))
@@ -142,10 +150,10 @@ def worst(error: cupy.ndarray, scale: cupy.ndarray) -> float:
 
 def measured(routine: str, n: int, columns: int) -> Row:
     """Seconds and errors of all ways of one case."""
-    letter, name = ("c", COMPLEX[routine]) if routine in COMPLEX else ("s", routine)
+    letter, name = OTHERS.get(routine, ("s", routine))
     problem = Solution(routine, n) if routine in ("gesv", "posv") else Problem.of(name, letter, n, columns)
     in_mode = partial(problem.ours, "tensor") if isinstance(problem, Solution) else problem.ours
-    work = cubes(name) * n**2 * columns * (4 if letter == "c" else 1) / 1e12
+    work = cubes(name) * n**2 * columns * (4 if letter in "cz" else 1) / 1e12
 
     def timed(runs: dict[str, Callable[[], Any]]) -> dict[str, Row]:
         spent = cold_medians(runs, problem.restore, 3 if n >= 8192 else 7)
@@ -162,7 +170,7 @@ def measured(routine: str, n: int, columns: int) -> Row:
     ours = {"fma": in_state(problem.ours, None), "mode": in_state(in_mode, "tensor")}
     timings = timed({**theirs, **ours})
     timings[VENDOR] = min((timings[way] for way in theirs), key=lambda row: row["seconds"])
-    for options in VARIANTS.get(name, ()):
+    for options in VARIANTS.get(routine, ()):
         variant = ",".join(f"{key}={value}" for key, value in options.items())
         run = in_state(problem.ours, "tensor", options)
         timings[variant] = attempt({}, lambda: timed({variant: run})[variant])  # noqa: B023 - called at once
@@ -197,7 +205,7 @@ def rows(options: Namespace) -> Rows:
     with deciding_by(**ranges, getrf_refined_min_order=1, potrf_refined_min_order=1):
         for n in options.sizes:
             for routine in options.routines:
-                has_columns = COMPLEX.get(routine, routine) in ("trmm", "trsm")
+                has_columns = OTHERS.get(routine, ("s", routine))[1] in ("trmm", "trsm")
                 for columns in (options.columns if has_columns else ()) or (n,):
                     case = {"routine": routine, "n": n, "columns": columns}
                     yield attempt(case, measured, routine, n, columns)
@@ -209,7 +217,7 @@ STUDY = Study(
     __doc__,
     rows,
     {
-        "routines": Option(ROUTINES, (*ROUTINES, *COMPLEX)),
+        "routines": Option(ROUTINES, (*ROUTINES, *OTHERS)),
         "sizes": (8192, 4096, 2048, 16384),
         "columns": Option((), kind=int, help="of trmm and trsm, which take their recursion in the mode then"),
     },

@@ -28,7 +28,6 @@ INT8 = {
     "COMPLEX_PART_ORDERS": (32,),
     "CONFIG_ORDERS": (32,),
     "ERROR_ORDERS": (32,),
-    "MODE_ORDERS": (24, 32),
     "PASSES": 1,
 }
 SPECTRA = {
@@ -41,9 +40,14 @@ LEVEL1 = {"DELAY": 1024, "MOST_SETS": 1, "ROUNDS": 2}
 #: Script, its options, constants that make it short, and the lists of its file.
 RUNS: tuple[tuple[str, str, dict[str, Any], str], ...] = (
     ("gemm_tensor", "--kinds sgemm,cgemm,errors,ranks,parts", TENSOR, "sgemm cgemm errors ranks parts"),
-    ("gemm_int8", "--seconds 500", INT8, "dgemm zgemm zgemm_parts shapes parts int8_errors configs mode"),
+    ("gemm_int8", "--seconds 500", INT8, "dgemm zgemm zgemm_parts shapes parts int8_errors configs"),
     ("tensor_level3", "--sizes 24", {}, "cases"),
-    ("tensor_level3", "--sizes 24 --routines ctrmm ctrsm cgetrf csyrk csymm --columns 4", {}, "cases"),
+    (
+        "tensor_level3",
+        "--sizes 24 --routines ctrmm dtrsm cgetrf dsymm zpotrf --columns 4",
+        {},
+        "cases",
+    ),
     ("hpl_mxp", "--sizes 24 --cards 1 2", ONE_CARD, "systems"),
     ("pivot_growth", "--sizes 24 --widths 4 --rows 8", {}, "results"),
     ("lu", "--kinds squares,solves,batches,configs --letters sz", LU, "squares solves batches configs"),

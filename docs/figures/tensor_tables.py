@@ -16,10 +16,11 @@ __all__ = ["newest_level3", "tensor_tables"]
 
 TITLES = {"gesv": "solve", "posv": "solve, definite"}
 TEXT = """
-## Float32 on tensor cores
+## Routines on tensor cores
 
-TFLOP/s of cuBLAS or cuSOLVER, of our FMAs, and with `set_math_mode("tensor")`.
-The error is the largest of an entry, or of the residual's, in units of u |A||B|, u |T||X| or u |L||Lᵀ|.
+TFLOP/s of cuBLAS or cuSOLVER, of our FMAs, and with `set_math_mode("tensor")`, of float32. Names that begin
+with a letter more are of its dtype. The error is the largest of an entry, or of the residual's, in units of
+u |A||B|, u |T||X| or u |L||Lᵀ|; it is found in single precision.
 """
 SOLVE = """
 `solve` is `linalg.solve` of float64, one right-hand side: by float64's factors, and with `method="tensor"`.
