@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from contextvars import ContextVar
 from functools import cache
 from importlib import import_module
@@ -143,14 +143,24 @@ def named_backend() -> str | None:
     return name if name is None or type(name) is str else os.fsdecode(name)
 
 
-@contextmanager
-def preferred_backend(name: str) -> Iterator[None]:
+def preferred_backend(name: str) -> AbstractContextManager[None]:
     """Let calls in this context that name no backend run on this one."""
-    token = preferred.set(name)
-    try:
-        yield
-    finally:
-        preferred.reset(token)
+    return _Preferred(name)
+
+
+class _Preferred(AbstractContextManager[None]):
+    """The context of `preferred_backend`; one that a generator makes takes as long as a small call."""
+
+    __slots__ = "_name", "_token"
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        self._token = preferred.set(self._name)
+
+    def __exit__(self, *_: object) -> None:
+        preferred.reset(self._token)
 
 
 @cache

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from math import inf
 from operator import index
 from typing import Any
@@ -67,39 +66,48 @@ def multi_dot(arrays: Sequence[Array], *, out: Array = None) -> Array:
         named = {f"arrays[{number}]": array for number, array in enumerate(arrays)}
         factors = [as_array(array, "multi_dot", name) for name, array in named.items()]
         taken("multi_dot", dict(zip(named, factors, strict=True)))
+    extents = _extents(factors)
+    result = _product(factors, _splits(extents), 0, len(factors) - 1)
+    return result if out is None else stored("multi_dot", result, out, "equiv")
+
+
+def _extents(factors: list[Any]) -> list[int]:
+    """Return the rows of the first factor, and the columns of each; errors are those of `multi_dot`."""
+    last, extents = len(factors) - 1, [1]
     for number, factor in enumerate(factors):
-        dimensions, at_end = len(factor.shape), number in (0, len(factors) - 1)
-        if dimensions != 2 and not (at_end and dimensions == 1):
+        shape = factor.shape
+        if len(shape) == 2:
+            rows, columns = shape
+        elif len(shape) == 1 and number in (0, last):
+            rows, columns = (1, shape[0]) if number == 0 else (shape[0], 1)
+        else:
             raise LinAlgError(
-                f"multi_dot: {dimensions}-dimensional array given. Array must be two-dimensional"
+                f"multi_dot: {len(shape)}-dimensional array given. Array must be two-dimensional"
             )
-    rows = factors[0].shape[0] if len(factors[0].shape) == 2 else 1
-    extents = [rows]
-    for one, other in pairwise(factors):
-        if one.shape[-1] != other.shape[0]:
-            raise ValueError(
-                f"multi_dot: shapes {tuple(one.shape)} and {tuple(other.shape)} not aligned: "
-                f"{one.shape[-1]} != {other.shape[0]}"
-            )
-        extents.append(other.shape[0])
-    extents.append(factors[-1].shape[1] if len(factors[-1].shape) == 2 else 1)
-    split = _splits(extents)
+        if number == 0:
+            extents = [rows]
+        elif rows != extents[-1]:
+            shapes = f"{tuple(factors[number - 1].shape)} and {tuple(shape)}"
+            raise ValueError(f"multi_dot: shapes {shapes} not aligned: {extents[-1]} != {rows}")
+        extents.append(columns)
+    return extents
 
-    def product(first: int, last: int) -> Any:
-        if first == last:
-            return factors[first]
-        middle = split[first][last]
-        target = out if (first, last) == (0, len(factors) - 1) else None
-        left, right = product(first, middle), product(middle + 1, last)
-        result = dot(left, right)
-        return result if target is None else stored("multi_dot", result, target, "equiv")
 
-    return product(0, len(factors) - 1)
+def _product(factors: list[Any], split: list[list[int]], first: int, last: int) -> Any:
+    """Return the product of some factors in a row."""
+    if first == last:
+        return factors[first]
+    middle = split[first][last]
+    return dot(_product(factors, split, first, middle), _product(factors, split, middle + 1, last))
 
 
 def _splits(extents: list[int]) -> list[list[int]]:
     """After which factor to split the product of factors first ... last, for the fewest operations."""
     count = len(extents) - 1
+    if count == 3:  # the common case, by one comparison
+        rows, one, other, columns = extents
+        is_later = rows * other * (one + columns) < one * columns * (rows + other)
+        return [[0, 0, int(is_later)], [0, 0, 1], []]
     cost: list[list[float]] = [[0] * count for _ in range(count)]
     split = [[0] * count for _ in range(count)]
     for length in range(1, count):

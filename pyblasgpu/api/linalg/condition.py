@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from math import prod
 from typing import Any
 
@@ -115,16 +115,14 @@ def one_norms(stack: np.ndarray[Any, Any], uplo: Uplo | None = None) -> Sequence
     """The largest sum of moduli of a column, of each host matrix; of Hermitian ones that are given by a
     triangle with `uplo`.
     """
-    if stack.ndim == 2 and uplo is None:
-        return [_lange(stack)]
-    matrices = stack[None] if stack.ndim == 2 else stack.reshape(-1, *stack.shape[-2:])
-    if uplo is not None and len(matrices) == 1:
-        return np.asarray(_column_sums(matrices[0], uplo is Uplo.LOWER).max(keepdims=True))
+    if stack.ndim == 2:
+        return [_lange(stack) if uplo is None else _column_sums(stack, uplo is Uplo.LOWER).max()]
+    matrices = stack.reshape(-1, *stack.shape[-2:])
     if uplo is not None:
         sizes = abs(np.tril(matrices) if uplo is Uplo.LOWER else np.triu(matrices))
         diagonal = np.diagonal(sizes, axis1=-2, axis2=-1)
         return np.asarray((sizes.sum(axis=-1) + sizes.sum(axis=-2) - diagonal).max(axis=-1))
-    if stack.ndim > 2 and stack.shape[-1] < LARGE:
+    if stack.shape[-1] < LARGE:
         return np.asarray(abs(matrices).sum(axis=-2).max(axis=-1))
     return np.array([_lange(matrix) for matrix in matrices])
 
@@ -141,9 +139,17 @@ def _column_sums(matrix: np.ndarray[Any, Any], low: bool) -> np.ndarray[Any, Any
     if prefers_transpose(sizes):
         sizes, low = sizes.T, not low
     sums: np.ndarray[Any, Any] = blas_function("symv", sizes.dtype)(
-        1, sizes, np.ones(len(sizes), sizes.dtype), lower=low
+        1, sizes, _ones(len(sizes), sizes.dtype), lower=low
     )
     return sums
+
+
+@lru_cache(maxsize=64)
+def _ones(n: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Return ones, which are kept: NumPy takes as long for a short vector as LAPACK for a small matrix."""
+    kept = np.ones(n, dtype)
+    kept.flags.writeable = False
+    return kept
 
 
 def estimate_inverse_norms(solve: Solver, count: int, n: int, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:

@@ -190,10 +190,14 @@ class InverseNorms:
         if not self.wanted:
             return
         run = cpu_cholesky.lapack(name, factors.dtype)
-        matrices = (factors,) if factors.ndim == 2 else factors.reshape(-1, *factors.shape[-2:])
-        left = () if pivots is None else (pivots.reshape(len(matrices), -1),)
-        for each, *others in zip(matrices, *left, strict=True):
-            reciprocal = run(each, *others, 1.0, **flags)[0]
+        left = () if pivots is None else (pivots,)
+        if factors.ndim == 2:
+            found = [(factors, *(each.ravel() for each in left))]
+        else:
+            stacks = factors.reshape(-1, *factors.shape[-2:])
+            found = list(zip(stacks, *(each.reshape(len(stacks), -1) for each in left), strict=True))
+        for arguments in found:
+            reciprocal = run(*arguments, 1.0, **flags)[0]
             self.norms.append(1 / reciprocal if reciprocal else inf)
 
     def on_device(self, factors: tuple[Any, ...], solver: Callable[..., Any]) -> Any:

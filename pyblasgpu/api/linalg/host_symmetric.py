@@ -27,8 +27,8 @@ def is_symmetric(arrays: Arrays, structure: str, *matrices: Any) -> bool:
     """Whether these are symmetric or Hermitian matrices, and right-hand sides, for the processor."""
     if structure not in ("symmetric", "hermitian") or not arrays.library.host:
         return False
-    order = order_on_processor(arrays.dtype.letter)
-    return all(max(matrix.shape[-2:]) < order for matrix in matrices)
+    largest: int = max([extent for matrix in matrices for extent in matrix.shape[-2:]])
+    return largest < order_on_processor(arrays.dtype.letter)
 
 
 def solve_symmetric(

@@ -10,12 +10,13 @@ from numpy.linalg import LinAlgError
 
 from ...arguments import Array, Flag, shown
 from ...cpu.scipy.level3 import broadcast_matrices, indices
+from ...cpu.scipy.stacks import scipys_linalg
 from ...dispatch.overrides import in_mode
+from ...frontend.backend_status import preferred_backend
 from ...frontend.calls.factor_chain import repeat_chain
 from ...types import tensor_method
 from ..lapack import names as lapack
 from ..lapack.triangles import upper_solution
-from ..processor import on_processor
 from .arrays import Arrays, gemm_of, taken
 from .checks import broadcast_batches, check_values, host_values
 from .docs import documented
@@ -138,7 +139,7 @@ def lstsq(
                 return arrays.returned(x), arrays.returned(residues), ranks, arrays.returned(s)
             x, residues = in_mode(method, _on_device)(arrays, matrix, right, checked)
             return arrays.returned(x), arrays.returned(residues), _full_ranks(matrix), None
-    with on_processor(name, {"a": a, "b": b}, "LAPACK"), arrays.silent():
+    with preferred_backend("cpu"), arrays.silent():
         check_values(arrays, check_finite, name, matrix, right)
         _check_shapes(name, matrix, right)
         solve = _by_factors if driver == "gels" else _by_scipy(cond, overwrite, driver)
@@ -188,7 +189,7 @@ def _stacked(solve: Callable[..., Any], a: np.ndarray, b: np.ndarray) -> tuple[A
 
 def _by_scipy(cond: float | None, overwrite: list[bool], driver: str) -> Callable[..., Any]:
     """Return SciPy's function of one matrix."""
-    from scipy.linalg import lstsq as scipys  # slow to import
+    scipys = scipys_linalg("lstsq")
 
     def solve(a: np.ndarray, b: np.ndarray) -> Any:
         return scipys(

@@ -132,6 +132,7 @@ def _identity(rows: int, cols: int, dtype: str) -> np.ndarray[Any, Any]:
 def mirror(matrix: np.ndarray[Any, Any], low: bool, conj: bool = True) -> None:
     """Make host matrices symmetric, or Hermitian, in place; `low` is the triangle that stays."""
     stays = matrix if low else matrix.swapaxes(-1, -2)
+    conj = conj and matrix.dtype.kind == "c"
     n = stays.shape[-1]
     for first in range(0, n, BLOCK):
         last = min(first + BLOCK, n)
