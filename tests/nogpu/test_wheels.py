@@ -157,6 +157,13 @@ def test_no_wheel_is_made_of_what_is_missing(wheels, commands, built, tmp_path, 
     assert "gemm_simt: no registers" in errors and built.name in errors
 
 
+def test_a_release_builds_and_checks_every_architecture(wheels):
+    workflow = (ROOT / ".github/workflows/release.yml").read_text()
+    assert f"arch: [{', '.join(wheels.ARCHITECTURES)}]" in workflow
+    assert "python tools/wheels.py --built --check" in workflow  # without --arch these are all
+    assert wheels._parser().parse_args([]).arch == list(wheels.ARCHITECTURES)
+
+
 def test_the_guide_has_the_recorded_sizes():
     recorded = json.loads((ROOT / "benchmarks/results/wheels.json").read_text())
     text = (ROOT / "docs/guide/first_call.md").read_text()
