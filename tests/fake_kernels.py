@@ -434,7 +434,7 @@ def _steps(ld: int, by_rows: bool) -> tuple[int, int]:
 class Graph:
     """Launches that are enqueued at each launch of the graph, and not when it is made."""
 
-    def __init__(self, enqueue, device):
+    def __init__(self, enqueue, device, by_priority=False):
         self._enqueue = enqueue
 
     def launch(self, stream):

@@ -23,7 +23,7 @@ class Graph:
     made: list[Graph]
     busy = False
 
-    def __init__(self, enqueue, device):
+    def __init__(self, enqueue, device, by_priority=False):
         self.enqueue, self.streams = enqueue, []
         Graph.made.append(self)
 

@@ -55,13 +55,14 @@ after_fork(graphs.clear)
 
 
 def kept(
-    enqueue: Callable[[Sequence[int], int], None], device: int, launches: int
+    enqueue: Callable[[Sequence[int], int], None], device: int, launches: int, has_lanes: bool = False
 ) -> Callable[[Sequence[int], int], None]:
     """Return a function that does what ``enqueue(bases, stream)`` does, after `REPEATS` runs at the same
     addresses by a graph.
 
     The context of the device is current in it. What is being captured, and what the driver refuses to
-    capture, is enqueued launch by launch; so is all of a list of few launches.
+    capture, is enqueued launch by launch; so is all of a list of few launches. In the graph of a list that
+    `has_lanes` the launches of the side stream are served first, as without it.
     """
     if launches < LEAST or backend.SIMULATED:
         return enqueue
@@ -73,7 +74,7 @@ def kept(
         found = graphs.get(key)
         if found is None and may_capture and _is_due(key, number) and not launch.is_captured(stream):
             try:
-                graph = launch.Graph(lambda apart: enqueue(bases, apart), device)
+                graph = launch.Graph(lambda apart: enqueue(bases, apart), device, has_lanes)
             except DeviceError:
                 may_capture = False
             else:

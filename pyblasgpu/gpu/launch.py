@@ -25,6 +25,7 @@ __all__ = ["EAGER", "Graph", "Kernel", "is_captured", "kernel"]
 PDL_CC, PDL_DRIVER = (9, 0), 12030
 PDL_WAVES = 3  # of blocks, from which on it does not matter where the first ones start
 EAGER = 2  # as `pdl` of a launch: with few blocks too
+USE_NODE_PRIORITY = 8  # the driver's CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY
 _STATIC_LIMIT = 48 * 1024  # bytes of dynamic shared memory that need no opt-in
 #: The driver's errors for machine code that is newer than itself, or of another architecture.
 _REFUSALS = ("CUDA_ERROR_INVALID_IMAGE", "CUDA_ERROR_NO_BINARY_FOR_GPU", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION")
@@ -280,14 +281,18 @@ class Graph:
     enqueue : callable
         ``enqueue(stream)`` enqueues the launches, whose addresses and numbers stay; nothing runs then.
     device : int
+    by_priority : bool
+        Whether each launch has the priority of the stream that `enqueue` gives it to. Otherwise all have that
+        of the stream of the graph.
     """
 
-    def __init__(self, enqueue: Callable[[int], None], device: int):
+    def __init__(self, enqueue: Callable[[int], None], device: int, by_priority: bool = False):
         driver = load()
         self.device = device
         with current_context(device):
             graph = _captured(enqueue)
-            runnable = check(driver.cuGraphInstantiate(graph, 0), "cuGraphInstantiate")
+            flags = USE_NODE_PRIORITY if by_priority else 0
+            runnable = check(driver.cuGraphInstantiate(graph, flags), "cuGraphInstantiate")
             check(driver.cuGraphDestroy(graph), "cuGraphDestroy")
         finalize(self, _destroy, runnable, device).atexit = False
         self.driver_launch = driver.cuGraphLaunch

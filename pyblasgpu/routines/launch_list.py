@@ -94,7 +94,7 @@ class LaunchList:
     tiles_per_block : int or None
         Tiles after which persistent blocks of products emitted now give a multiprocessor back; None: never.
     has_graphs : bool
-        Whether runs that repeat may be a graph, in which the other lane is not served first.
+        Whether runs that repeat may be a graph.
     choices : list of KernelChoice or Algorithm
         Configs that were chosen, and their origins.
     decisive : dict of str to None
@@ -306,7 +306,7 @@ class LaunchList:
             return last.enqueue
         enqueue = self._replayer(self._numbers(alpha, beta))
         if self.has_graphs:
-            enqueue = kept_graphs.kept(enqueue, self.device, len(self.entries))
+            enqueue = kept_graphs.kept(enqueue, self.device, len(self.entries), self._has_lanes)
         if self.uses_workspace:
             enqueue = self._with_workspace(enqueue)
         enqueue = self._on_device(enqueue)
@@ -319,6 +319,11 @@ class LaunchList:
         return self._on_device(
             lambda bases, stream: enqueue(_extended(bases, workspace, first_bytes), stream)
         )
+
+    @property
+    def _has_lanes(self) -> bool:
+        """Whether some launches are of the side stream's lane."""
+        return any(entry.lane for entry in self.entries)
 
     def _numbers(self, alpha: complex, beta: complex) -> list[tuple[float, ...]]:
         """Return each entry's scalars in a run, as reals."""
@@ -348,7 +353,7 @@ class LaunchList:
             ((only, grid, _, _, integers, numbers, pdl),) = bound
             return lambda bases, stream: only(grid, stream, pick(bases), integers, numbers, pdl)
 
-        if any(entry.lane for entry in self.entries):
+        if self._has_lanes:
             return _on_two_lanes(bound, self.entries, self.device)
 
         def replay(bases, stream):

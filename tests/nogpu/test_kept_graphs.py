@@ -16,7 +16,7 @@ LAUNCHES = kept_graphs.LEAST
 class Log(list):
     """What was enqueued: launches at addresses on a stream, or their graph."""
 
-    captured, refuses, is_busy = False, False, False
+    captured, refuses, is_busy, by_priority = False, False, False, None
 
     def enqueue(self, bases, stream):
         self.append(("launches", tuple(bases), stream))
@@ -31,13 +31,14 @@ def log(monkeypatch):
     log, apart = Log(), 0x57
 
     class Graph:
-        def __init__(self, enqueue, device):
+        def __init__(self, enqueue, device, by_priority=False):
             if log.refuses:
                 raise DeviceError("cuStreamEndCapture: refused")
             enqueue(apart)
             ((_, self.bases, stream),) = log[-1:]
             del log[-1]
             assert stream == apart and device == 3
+            log.by_priority = by_priority
 
         def launch(self, stream):
             if log.is_busy:
@@ -55,8 +56,8 @@ def log(monkeypatch):
     return log
 
 
-def kept(log, launches=LAUNCHES):
-    return kept_graphs.kept(log.enqueue, 3, launches)
+def kept(log, launches=LAUNCHES, has_lanes=False):
+    return kept_graphs.kept(log.enqueue, 3, launches, has_lanes)
 
 
 def test_the_second_run_at_the_same_addresses_has_a_graph(log):
@@ -86,6 +87,14 @@ def test_each_list_has_graphs_of_its_own(log):
     for run in (one, one, other):
         run((1, 2), 9)
     assert [what for what, *_ in log] == ["launches", "graph", "launches"]
+
+
+@pytest.mark.parametrize("has_lanes", [False, True])
+def test_lanes_keep_their_priorities(log, has_lanes):
+    run = kept(log, has_lanes=has_lanes)
+    for _ in range(2):
+        run((1, 2), 9)
+    assert log.by_priority is has_lanes
 
 
 def test_few_launches_have_no_graph(log):

@@ -255,6 +255,15 @@ def test_a_graph_is_recorded_apart_and_launched_where_it_is_asked(driver):
     assert driver.take() == [("cuGraphExecDestroy", "runnable")]
 
 
+def test_a_graph_with_the_priorities_of_its_streams(driver):
+    flags, flag = DriverState.driver.CUgraphInstantiate_flags, launch.USE_NODE_PRIORITY
+    assert flag == flags.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY
+    for by_priority in (False, True):
+        launch.Graph(lambda stream: None, 0, by_priority)
+        (made,) = (event for event in driver.take() if event[0] == "cuGraphInstantiate")
+        assert made[2] == flag * by_priority
+
+
 def test_a_stream_that_is_captured_gets_no_graph(driver):
     graph = launch.Graph(lambda stream: None, 0)
     driver.take()

@@ -143,7 +143,6 @@ def _emit_factors(launches: LaunchList, config: GetrfPanel, piv: Operand, info: 
     factors = _Factors(config, panel_config, columns, moves, piv, info, a)
     block = lookahead_width("getrf", a.dtype, count, launches.policy, a.batch)
     if widest <= block < count:
-        launches.has_graphs = False
         _emit_blocks(launches, factors, block // widest * widest)
         return
     _emit_columns(launches, width, partial(_emit_panel, launches, factors, window), a, 0, count)
