@@ -23,8 +23,8 @@ from typing import Any
 
 from pyblasgpu import __version__
 from pyblasgpu.bench.machine import commit
-from pyblasgpu.gpu.build.archive import archive_name
-from pyblasgpu.gpu.build.compile import architecture, versions
+from pyblasgpu.gpu.build.archive import Archive, archive_name
+from pyblasgpu.gpu.build.compile import architecture
 from pyblasgpu.gpu.build.kernel_digest import digest_of_all
 from pyblasgpu.gpu.device import known
 
@@ -162,7 +162,9 @@ def rows(
     """What the record holds of each architecture."""
     made = []
     for name, path in found.items():
-        row: dict[str, Any] = {"architecture": name, "archive_mb": round(path.stat().st_size / 1e6, 1)}
+        toolchain = Archive(path, architecture(known(name).cc), None).toolchain
+        row: dict[str, Any] = {"architecture": name, "commit": commit(), "toolchain": toolchain}
+        row["archive_mb"] = round(path.stat().st_size / 1e6, 1)
         done = built.get(name)
         if done is not None and done["compiled"]:
             row |= {"compiled": done["compiled"], "seconds": round(done["seconds"])}
@@ -176,14 +178,15 @@ def record(path: Path, made: Sequence[dict[str, Any]], wheels: Path, seconds: fl
     """Write sizes and times; of an architecture that was recorded before, what this run has not measured
     stays.
     """
-    before = json.loads(path.read_text())["results"] if path.exists() else []
-    known = {row["architecture"]: row for row in before}
+    before = json.loads(path.read_text()) if path.exists() else {"results": []}
+    known = {row["architecture"]: row for row in before["results"]}
     for row in made:
         known[row["architecture"]] = known.get(row["architecture"], {}) | row
     results = sorted(known.values(), key=lambda row: int(row["architecture"].removeprefix("sm_")))
-    sizes = {file.name: round(file.stat().st_size / 1e6, 1) for file in sorted(wheels.glob("*.whl"))}
-    facts: dict[str, Any] = {"date": date.today().isoformat(), "commit": commit(), "version": __version__}
-    facts |= {"toolchain": versions(), "wheels_mb": sizes, "packing_seconds": round(seconds)}
+    sizes = before["wheels_mb"] if before.get("version") == __version__ else {}
+    sizes |= {file.name: round(file.stat().st_size / 1e6, 1) for file in wheels.glob("*.whl")}
+    facts: dict[str, Any] = {"date": date.today().isoformat(), "version": __version__}
+    facts |= {"wheels_mb": dict(sorted(sizes.items())), "packing_seconds": round(seconds)}
     path.write_text(json.dumps({**facts, "results": results}, indent=1) + "\n")
 
 

@@ -130,11 +130,15 @@ def test_wheels_are_installed_by_the_extra_and_recorded(
 def test_a_record_keeps_what_a_later_run_has_not_measured(wheels, commands, built, tmp_path):
     file = tmp_path / "wheels.json"
     kept = {"architecture": "sm_90", "seconds": 5, "archive_mb": 99.0}
-    file.write_text(json.dumps({"results": [kept, {"architecture": "sm_80"}]}))
+    before = {"version": pyblasgpu.__version__, "wheels_mb": {"other.whl": 1.0}}
+    file.write_text(json.dumps({"results": [kept, {"architecture": "sm_80"}]} | before))
     assert wheels.main(arguments(built, tmp_path, "--built", "--record", str(file))) == 0
     assert [command for command in commands.made if "build" in command] == []
-    other, row = json.loads(file.read_text())["results"]
+    recorded = json.loads(file.read_text())
+    other, row = recorded["results"]
     assert row["seconds"] == 5 and row["archive_mb"] < 99.0 and other == {"architecture": "sm_80"}
+    assert row["toolchain"] == archive.Archive(built, "sm_90a", None).toolchain
+    assert recorded["wheels_mb"].pop("other.whl") == 1.0 and recorded["wheels_mb"]
 
 
 @pytest.mark.parametrize("limit, count", [("90", 1), ("0", 2)])
