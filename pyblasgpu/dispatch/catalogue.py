@@ -42,7 +42,7 @@ def _of_device(device: Device) -> Iterator[KernelSource]:
             yield from _leaves(routine, dtype, device)
         yield from _matrix_vector(dtype, device)
     for stem, family in FIXED.items():
-        if family.runs_on(device) and stem != "pack":  # which only a name requests
+        if family.runs_on(device) and not family.on_request:
             for dtype in family.dtypes:
                 yield from fixed_kernels(stem, dtype, device)
 

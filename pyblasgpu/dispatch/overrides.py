@@ -53,6 +53,7 @@ _VALUES: dict[str, tuple[str, ...] | int | type[bool]] = {
     "trmm_algorithm": ("trmm_fused", "trmm_fused_<n>", "trmm_small", "trmm_tensor", "recursion"),
     "trsm": 1,
     "trsm_algorithm": ("trsv", "trsm_fused", "trsm_fused_<n>", "trsm_small", "recursion"),
+    "workspace": 0,
 }
 _overrides: ContextVar[tuple[tuple[str, Any], ...]] = ContextVar("overrides", default=())
 #: A number that is unique to the current overrides: cheap to compare.
@@ -120,6 +121,8 @@ def override(name: str, value: Any) -> Setting:
                       not.
     'tiles'           Tiles after which blocks of their updates give a multiprocessor back to the
                       next block of columns; 0: they do not.
+    'workspace'       Bytes of workspace that TRMM, TRSM, SYRK and SYR2K take at most, besides copies
+                      of operands that no kernel reads in place; 0: they need none.
     ================= ============================================================================
 
     Examples

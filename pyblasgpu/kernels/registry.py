@@ -104,6 +104,8 @@ class Family:
     cost : callable, optional
         ``cost(config, extents, device)``: estimated cycles of a launch. The cost model knows products and
         leaves without it.
+    on_request : bool
+        Whether only a name or an override requests it, so that no kernel of it is built ahead.
     is_tuned : bool
         Whether there are values to tune.
     is_product, is_leaf, is_matrix_vector : bool
@@ -126,6 +128,7 @@ class Family:
     runtime_parameters: tuple[str, ...] = ()
     solved_columns: int = 0
     cost: Callable[[Any, tuple[int, ...], Device], float] | None = None
+    on_request: bool = False
     is_tuned: bool = field(init=False)
     is_product: bool = field(init=False)
     is_leaf: bool = field(init=False)

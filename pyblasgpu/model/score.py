@@ -19,7 +19,7 @@ import numpy as np
 
 from ..gpu.device import Device
 from ..kernels.gemm.fused import tile_counts, tile_orders
-from ..kernels.registry import FAMILIES
+from ..kernels.registry import family_of
 from ..types import Region, Triangle
 from .block_cost import overlapped, persistent_waves, stream_k_waves, waves
 from .columns import Columns, larger, smaller, up
@@ -48,7 +48,7 @@ def scores(configs: Sequence[Any], problems: Sequence[tuple[int, ...]], device: 
     table = np.zeros((len(configs), len(problems)))
     fit, groups = Fit(device), defaultdict[tuple, list[int]](list)
     for at, config in enumerate(configs):
-        if not FAMILIES[config.STEM].is_product:
+        if not family_of(config.STEM).is_product:
             table[at] = [score(config.STEM, config, extents, device) for extents in problems]
         elif fit.blocks(config):
             groups[config.STEM, config.persistent].append(at)
@@ -65,7 +65,7 @@ def _score(stem: str, config: Any, extents: tuple[Any, ...], device: Device) -> 
     """`score` of a Config that fits on `device`, or of `Columns` of such."""
     spill = smaller(1.0, (register_limit(config, device) / registers_needed(config, device)) ** 2)
     facts = config.dtype_facts
-    products = extents[0] ** 2 / 2 * prod(extents[1:]) if FAMILIES[stem].is_leaf else prod(extents)
+    products = extents[0] ** 2 / 2 * prod(extents[1:]) if family_of(stem).is_leaf else prod(extents)
     ideal = products * facts.reals_per_element**2 / (device.fma_lanes(facts) * device.sm_count)
     best = cycles(stem, config, extents, device)
     if getattr(config, "persistent", False):
@@ -108,9 +108,9 @@ def cycles(
         share, longest = in_place_cycles(config, extents, device, region, sector_misaligned)
         levels, _ = tile_counts(config, region, *extents[:2])
         return overlapped(share, LONGEST * longest, SHARP_IN_PLACE) + LEVEL * levels
-    if cost := FAMILIES[stem].cost:
+    if cost := family_of(stem).cost:
         return cost(config, extents, device)
-    if FAMILIES[stem].is_leaf:
+    if family_of(stem).is_leaf:
         return leaf_cycles(stem, config, extents, resident, device)
     m, n, k, *batch = extents
     count = prod(batch)  # no tile holds parts of two matrices

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ..dispatch.choose import select
 from ..dispatch.operand_copies import ALIGNED
-from ..dispatch.overrides import OVERRIDE
+from ..dispatch.overrides import OVERRIDE, get_override
 from ..gpu.device import current
 from ..kernels.common.options import options_of
 from ..kernels.copy.packing import Packing
@@ -31,6 +31,7 @@ __all__ = [
     "emit_resolved",
     "emit_scale",
     "emit_zeros_beyond",
+    "is_beyond",
     "is_readable",
     "launch_list",
     "launch_list_of_product",
@@ -73,7 +74,16 @@ def most_workspace(c: Operand) -> int:
     """Bytes of workspace that a routine with a triangle takes at most for a result like `c`, but for operands
     that must be copied.
     """
+    requested: int | None = get_override("workspace")
+    if requested is not None:
+        return requested
     return max(MOST_COPIED, c.batch * c.rows * c.cols * c.dtype.itemsize // PART)
+
+
+def is_beyond(nbytes: int) -> bool:
+    """Whether an override allows less workspace than `nbytes`."""
+    requested = get_override("workspace")
+    return requested is not None and nbytes > requested
 
 
 def _emit_alone(launches: LaunchList, source: Operand, target: Operand, region: Region) -> None:

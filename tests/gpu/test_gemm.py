@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import product
 
 import numpy as np
@@ -15,6 +15,7 @@ from pyblasgpu.database import FAMILIES, families_of
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.gpu.device import current
 from pyblasgpu.gpu.intrinsics.mma import SHAPES
+from pyblasgpu.kernels.gemm.simt_three_m import GemmSimtThreeM
 from pyblasgpu.testing.cases import GemmCase
 from pyblasgpu.testing.error_bounds import gemm_3m_error, gemm_error
 from pyblasgpu.testing.reference import exact_gemm, integers
@@ -70,6 +71,13 @@ def test_three_products(m, n, k, trans_a, trans_b):
     c = pyblasgpu.gemm(cupy.asarray(a), cupy.asarray(b), **options).get()
     assert gemm_3m_error(1, seen[trans_a](a), seen[trans_b](b), 0, None, c) < 1
     assert "three_m=True" in str(pyblasgpu.explain("gemm", "z", m, n, k, method="3m"))
+
+
+@pytest.mark.parametrize("letter", "cz")
+def test_three_products_by_fmas(letter):
+    dtype = DTYPES[letter]
+    chosen = [select("gemm_simt", dtype, layout, (40, 40, 40), current()).config for layout in LAYOUTS]
+    exact_by("gemm_simt", dtype, [GemmSimtThreeM(**asdict(config)) for config in chosen])
 
 
 @pytest.mark.parametrize("letter", "sc")

@@ -6,16 +6,19 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
 
 from pyblasgpu.gpu.device import current, known
 from pyblasgpu.kernels.copy.packing import CBL, RBL, ROW
 from pyblasgpu.kernels.gemm.simt import STEM
+from pyblasgpu.operands import Operand
+from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES
-from tuning.papers import kurzak_timed, plasma, steinsland
+from tuning.papers import kurzak_timed, plasma, steinsland, textured
 from tuning.papers.kurzak import variants
 
-from .running import exact_by
+from .running import cupy, exact_by, same
 
 
 @pytest.mark.parametrize("letter", DTYPES)
@@ -45,6 +48,28 @@ def test_variants_of_algorithm_1(letter):
         return kurzak_timed.config_of(letter, layout, next(space))
 
     exact_by(STEM, DTYPES[letter], [first(layout) for layout in ("nn", "nt", "tn", "tt")])
+
+
+def operand(x, dtype) -> Operand:
+    row_stride, col_stride = (step // dtype.itemsize for step in x.strides)
+    return Operand(x.data.ptr, x.shape[0], x.shape[1], row_stride, col_stride, dtype)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
+def test_reads_by_textures(layout, letter):
+    """Of columns, or rows, that begin as textures need."""
+    dtype, rng = DTYPES[letter], np.random.default_rng(7)
+    space = variants(dtype, layout, known("fermi"), kurzak_timed.GUIDELINES[letter])
+    config = kurzak_timed.config_of(letter, layout, next(space))
+    a, b, c = (integers(rng, shape, dtype) for shape in ((160, 72), (72, 104), (160, 104)))
+    placed = [
+        cupy.asarray(x, order="F" if order == "n" else "C")
+        for x, order in zip((a, b, c), (*layout, "n"), strict=True)
+    ]
+    left, right, out = (operand(x, dtype) for x in placed)
+    textured.multiply(config, 2, left, right, -1, out, cupy.cuda.get_current_stream().ptr)
+    same(placed[2].get(), 2 * (a @ b) - c, f"textures {letter} {layout}")
 
 
 @pytest.mark.parametrize("letter", DTYPES)

@@ -27,6 +27,14 @@ def test_all_cases(routine, letter, recursive):
 
 
 @pytest.mark.parametrize("letter", DTYPES)
+def test_products_without_workspace(letter):
+    runs = [run for run in RUNS if (run.routine, run.letter, run.stop) == ("trmm", letter, None)]
+    with override("workspace", 0):
+        for run in runs[::5]:
+            run.check()
+
+
+@pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("routine", [pyblasgpu.trmm, pyblasgpu.trsm], ids=["trmm", "trsm"])
 def test_out_of_place(routine, letter):
     case = TriangularCase(DTYPES[letter], 65, 33, trans=Trans.TRANS, alpha=2)

@@ -308,6 +308,15 @@ def test_a_single_leaf_copies_nothing(monkeypatch):
     assert [name for name, _, _ in kernels.launches] == ["trmm_leaf"] and not kernels.sizes
 
 
+@pytest.mark.parametrize("side, uplo", list(product(Side, Uplo)))
+def test_the_recursion_needs_no_copy(monkeypatch, side, uplo):
+    """KBLAS's own, which levels replace: in place, and slower."""
+    with override("workspace", 0):
+        kernels = multiplied(monkeypatch, side=side, uplo=uplo)
+    names = [name for name, _, _ in kernels.launches]
+    assert names.count("trmm_leaf") == 9 and "copy_scaled" not in names and not kernels.sizes
+
+
 def test_the_copy_stays_small(monkeypatch):
     """Whatever B is, no more than 32 MB of it are copied at a time, and not less than 64 columns."""
     for n, r in ((4096, 50_000), (300, 10**6), (4096, 64), (1 << 20, 64)):
@@ -335,9 +344,12 @@ def test_the_workspace_is_bounded(monkeypatch, routine, letter):
     )
     for n, rhs, apart, batch in (*sizes, (1000, 1000, 1, 9)):
         operands = dense(n, n, n + apart, batch), dense(n, rhs, n + apart, batch)
-        launches = launch_list_of(routine)(1, *operands, side=Side.LEFT, uplo=Uplo.LOWER, diag=Diag.NON_UNIT)
+        launches = launch_list_of(routine)(1, *operands, **LEFT)
         assert launches.workspace_bytes <= max(32 << 20, batch * n * rhs * dtype.itemsize // 20), (n, rhs)
         largest = max(largest, launches.workspace_bytes)
+        with override("workspace", 0):
+            launches = launch_list_of(routine)(1, *operands, **LEFT)
+            assert launches.workspace_bytes == 0, (n, rhs)
     assert largest > 0
 
 

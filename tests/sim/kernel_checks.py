@@ -82,6 +82,18 @@ def simt(letter="s", trans_a=False, trans_b=False, m=17, n=9, k=11, alpha=2, bet
 
 
 @one_each
+def simt_3m(**flags) -> Check:
+    """A complex product by three real ones, of a `gemm_simt` with prefetching."""
+    small = asdict(config("c", stages=2, prefetch=True))
+
+    def run(module):
+        tile = module.GemmSimtThreeM(**small)
+        test_gemm_simt.check(tile, 17, 9, 11, alpha=1 - 2j, kernels=module, **flags)
+
+    return Check("gemm_simt_3m", run)
+
+
+@one_each
 def mma(letter="d", trans_a=False, trans_b=False, m=37, n=19, k=27, **changes) -> Check:
     """A product by the `gemm_mma` of this Config."""
     flags = {name: changes.pop(name) for name in ("conj_a", "conj_b") if name in changes}

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import product
 
 import numpy as np
 import pytest
-from covering import by_precision, of_precision
+from covering import by_precision, by_turns, of_precision
 
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.common import tile_scheduler
 from pyblasgpu.kernels.common.options import options_of
 from pyblasgpu.kernels.gemm import simt as gemm_simt
+from pyblasgpu.kernels.gemm import simt_three_m as gemm_simt_3m
 from pyblasgpu.kernels.gemm.epilogue import reals_read
 from pyblasgpu.kernels.gemm.form import Form, relative_conjugation
 from pyblasgpu.kernels.gemm.simt import GemmSimt
+from pyblasgpu.kernels.gemm.simt_three_m import GemmSimtThreeM
 from pyblasgpu.testing.reference import fenced, integers
 from pyblasgpu.tuning.prune import candidates
 from pyblasgpu.types import DTYPES, Region
@@ -174,6 +176,17 @@ def test_every_staging_and_layout(letter, layout, staging):
 @pytest.mark.parametrize("conj_a, conj_b", LAYOUTS)
 def test_conjugation(letter, conj_a, conj_b):
     check(config(letter, stages=2), conj_a=conj_a, conj_b=conj_b, alpha=1 - 2j, beta=2j)
+
+
+@pytest.mark.parametrize("staging, letter, layout", by_turns(STAGINGS, "cz", LAYOUTS))
+def test_three_products(staging, letter, layout):
+    tile = GemmSimtThreeM(**asdict(config(letter, *layout, **STAGINGS[staging])))
+    check(tile, conj_a=layout[0], conj_b=layout[1], alpha=1 - 2j, beta=0.5j, kernels=gemm_simt_3m)
+
+
+def test_three_products_of_smem_tiles_as_they_lie():
+    tile = GemmSimtThreeM(**asdict(kept("c", True, False)))
+    check(tile, 19, 21, 20, False, True, alpha=1 - 2j, kernels=gemm_simt_3m)
 
 
 @pytest.mark.parametrize("letter, trans_b, changes", [

@@ -21,6 +21,7 @@ from .kernel_checks import (
     k_major_b,
     mma,
     simt,
+    simt_3m,
 )
 from .planting import assert_caught, parameters
 
@@ -72,6 +73,10 @@ DEFECTS = [
     ("gemm.mma", "reals, conj_a, conj_b,", "reals, conj_b, conj_a,", mma("z", conj_b=True)),
     ("gemm.mma", "by_real - by_imaginary\n", "by_real + by_imaginary\n", mma("z", three_m=True)),
     ("gemm.mma", "by_sums - by_real", "by_sums", mma("z", three_m=True)),
+    ("gemm.simt_three_m", "by_real - by_imaginary\n", "by_real + by_imaginary\n", simt_3m()),
+    ("gemm.simt_three_m", "by_sums - by_real", "by_sums", simt_3m()),
+    ("gemm.simt_three_m", "kk, conj_b)", "kk, False)", simt_3m(conj_b=True)),
+    ("gemm.simt_three_m", "SUMS * self.THR_M", "2 * self.THR_M", simt_3m()),
     # places and strides
     ("gemm.simt", "step * (VEC_K * LD) + thread", "step * (VEC_K * LD - 1) + thread", simt()),
     ("gemm.simt", "pointer, kk * LD)", "pointer, 0)", k_major_b()),

@@ -51,6 +51,9 @@ FAMILIES = (
             across_layouts=(*_ACROSS, "WARP_M", "WARP_N"),
         ),
     ),
+    Family(
+        "gemm_simt_3m", ".gemm.simt_three_m", "GemmSimtThreeM", "gemm", dtypes=("c", "z"), on_request=True
+    ),
     Family("gemm_grouped", ".gemm.grouped", "GemmGrouped", "gemm", needs=(8, 0)),
     Family("trmm_stack", ".gemm.trmm_stack", "TrmmStack", "trmm", needs=(8, 0)),
     Family(

@@ -25,7 +25,7 @@ from ...kernels.common.options import options_of
 from ...kernels.copy.slices import slice_depth
 from ...kernels.gemm.config import GemmConfig
 from ...kernels.gemm.form import Form, relative_conjugation
-from ...kernels.registry import FAMILIES, family_of
+from ...kernels.registry import family_of
 from ...operands import Operand
 from ...types import TENSOR, THREE_M, Region
 from ..copies import emit_copy, emit_copy_to_workspace, emit_packed, launch_list_of_product
@@ -298,7 +298,7 @@ def _emit_kernel(
     """The launch; `leading_dimensions` are the strides of A, B that are not 1."""
     alpha, a, b, beta, c, region, _ = product
     conj, conj_sums = relative_conjugation(a.conj, b.conj)
-    kernel = FAMILIES[config.STEM].source(config, Form.of(region), conj)
+    kernel = family_of(config.STEM).source(config, Form.of(region), conj)
     device = current(launches.device)
     raster = raster_of(launches.dtype, device)
     options = options_of(region, conj_sums, prefetch_c=prefetches_c(k, beta != 0, device), raster=raster)

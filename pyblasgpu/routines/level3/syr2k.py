@@ -19,7 +19,7 @@ from ...kernels.common.options import options_of
 from ...kernels.copy import symmetrize
 from ...operands import Operand
 from ...types import Uplo
-from ..copies import MOST_COPIED, most_workspace
+from ..copies import MOST_COPIED, is_beyond, most_workspace
 from ..launch_list import ALPHA, BETA, CONJ_ALPHA, LaunchList
 from .gemm import emit_gemm
 from .triangle_update import ProductTerm, TriangleUpdate, emit_triangle, launch_list_of_triangle
@@ -76,7 +76,8 @@ def _algorithm(c: Operand) -> Algorithm:
     One spares the work beyond the diagonal and a reading of C, and costs the bytes of W, n n elements twice.
     """
     of_w = c.batch * partial_bytes(c.rows, c.cols, c.dtype)
-    return syr2k_algorithm(of_w <= MOST_COPIED and runs(symmetrize.STEM, current(c.device)))
+    is_small = of_w <= MOST_COPIED and not is_beyond(of_w)
+    return syr2k_algorithm(is_small and runs(symmetrize.STEM, current(c.device)))
 
 
 def _emit_symmetrized(

@@ -127,12 +127,11 @@ def _emit_recursion(launches: LaunchList, diag: Diag, algorithm: Algorithm, syst
     t, b, *_ = system.lower
     config, stop = tuned_leaf(launches, b, _RECURRENCE)
     leaf = leaf_emitter(launches, t, b, diag, config)
-    if b.batch == 1:  # the blocks of a batch of triangles would be a batch of batches
-        emit = trmm_by_levels.level_emitter(launches, b, leaf, stop)
+    # the blocks of a batch of triangles would be a batch of batches
+    by_levels = trmm_by_levels.level_emitter(launches, b, leaf, stop) if b.batch == 1 else None
+    if by_levels:
         stop = max(stop, trmm_by_levels.LARGEST)
-    else:
-        emit = leaf
-    emit_steps(launches, system, _RECURRENCE, stop, lower_leaf(emit))
+    emit_steps(launches, system, _RECURRENCE, stop, lower_leaf(by_levels or leaf))
 
 
 def _plan(launches: LaunchList, block: TriangularSystem) -> trmm_fused.FusedTrmm | None:

@@ -124,8 +124,9 @@ def emit_updates(launches: LaunchList, t: Operand, b: Operand, c: Operand, alpha
 
 def level_emitter(
     launches: LaunchList, b: Operand, leaf: Callable[..., None], stop: int
-) -> Callable[..., None]:
-    """``emit(t, b, alpha)``: B := alpha T B for triangles of at most `LARGEST` rows, leaves of `stop`.
+) -> Callable[..., None] | None:
+    """``emit(t, b, alpha)``: B := alpha T B for triangles of at most `LARGEST` rows, leaves of `stop`. None
+    where an override allows no room for the copy of B.
 
     Parameters
     ----------
@@ -136,6 +137,8 @@ def level_emitter(
     """
     rows = min(b.rows, max(stop, LARGEST))
     cols = panel_columns(b, rows)
+    if copies.is_beyond(rows * cols * b.dtype.itemsize):
+        return None
     copied = _like(launches, b, rows, cols) if b.rows > stop else b
 
     def emit(t: Operand, b: Operand, alpha) -> None:

@@ -17,7 +17,7 @@ from ...kernels.common.options import OVERWRITE, options_of
 from ...kernels.gemm.trmm_stack import STEM, source
 from ...operands import Operand
 from ...types import Diag, Region, Side, Uplo
-from ..copies import emit_copy, is_readable
+from ..copies import emit_copy, is_beyond, is_readable
 from ..launch_list import ALPHA, LaunchList
 from .diagonal_copies import emit_blocks
 from .gemm import contiguous
@@ -56,8 +56,8 @@ class StackedTrmm(NamedTuple):
 def plan(
     launches: LaunchList, t: Operand, b: Operand, side: Side, uplo: Uplo, out: Operand | None = None
 ) -> StackedTrmm | None:
-    """Return the kernel's plan for these stacks; None where `fused_operands` has none, or the
-    device has too little shared memory.
+    """Return the kernel's plan for these stacks; None where `fused_operands` has none, the device has too
+    little shared memory, or an override allows too little workspace.
     """
     operands = fused_operands(t, b, side, uplo, out, stacked=True)
     if operands is None or not is_readable(t):
@@ -70,7 +70,8 @@ def plan(
     config = replace(config, on_left=operands.of_a)
     if source(config).shared_bytes > device.shared_per_block:
         return None
-    return StackedTrmm(operands, replace(choice, config=config))
+    stacked = StackedTrmm(operands, replace(choice, config=config))
+    return None if is_beyond(stacked.scratch * launches.dtype.itemsize) else stacked
 
 
 def emit(launches: LaunchList, stacked: StackedTrmm, diag: Diag) -> None:
