@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from importlib import import_module
 from itertools import product
 
@@ -142,16 +143,19 @@ def test_when_a_rank_2k_update_is_one_product(monkeypatch):
     """Where W is small enough."""
     fake_kernels.install(monkeypatch)
 
-    def launched(n, k, batch=1, algorithm=None):
+    def launched(n, k, batch=1, algorithm=None, workspace=None):
         a, c = (Operand(0, n, cols, 1, n, D, False, batch, n * cols) for cols in (k, n))
-        with override("splits", 1), override("packed", False), override("syr2k_algorithm", algorithm):
+        chosen = {"splits": 1, "packed": False, "syr2k_algorithm": algorithm, "workspace": workspace}
+        with ExitStack() as held:
+            for name, value in chosen.items():
+                held.enter_context(override(name, value))
             launches = launch_list_of("syr2k")(1, a, a, 1, c, uplo=Uplo.LOWER)
         return [step.source.name.partition("_")[0] for step in launches.entries], launches.workspace_bytes
 
     one, two = ["gemm", "symmetrize"], ["gemm", "gemm"]
     assert launched(2048, 512) == launched(2048, 32) == launched(256, 64, batch=64) == (one, 32 << 20)
     assert launched(2049, 9000) == launched(256, 128, batch=65) == (two, 0)
-    assert launched(2048, 1024, algorithm="two_products") == (two, 0)
+    assert launched(2048, 1024, algorithm="two_products") == launched(2048, 512, workspace=99) == (two, 0)
     assert launched(3000, 9, algorithm="symmetrize") == (one, 3000 * 3000 * 8)
 
 

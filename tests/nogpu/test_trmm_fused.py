@@ -174,6 +174,12 @@ def test_stacks_are_one_launch(letter, side, order_t, order_b, uplo, conj, unit,
             np.testing.assert_array_equal(result, seen @ expected if side is Side.LEFT else expected @ seen)
     stems = [name for name, _, _ in kernels.launches]
     assert stems[0] == "trmm_small" and stems[-1] == "trmm_stack" and stems.count("trmm_small") == 1
+    b[...] = expected
+    with override("workspace", 0):
+        launches = trmm.launch_list(1, first, *others[:1], **flags)
+        launches.run([first.pointer, others[0].pointer], 1, stream=0)
+    np.testing.assert_array_equal(b, seen @ expected if side is Side.LEFT else expected @ seen)
+    assert launches.workspace_bytes == 0
 
 
 @pytest.mark.parametrize(
