@@ -8,6 +8,9 @@ of a product is off by 9 %, so this is not easier than the truth.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -15,6 +18,8 @@ from pyblasgpu.gpu.device import Device
 from pyblasgpu.model import block_cost, score
 from pyblasgpu.model import gemm as gemm_model
 from pyblasgpu.model import leaf as leaf_model
+from pyblasgpu.model.columns import Columns
+from pyblasgpu.model.occupancy import blocks_per_sm
 from pyblasgpu.tuning.prune import Guidelines, candidates
 from pyblasgpu.tuning.search_problem import Measurement, search_problem_of, tile_key
 from tuning.papers.replay import Recording
@@ -34,7 +39,6 @@ def synthetic(
     for config in configs:
         tile = tiles.setdefault(tile_key(config, search.axes), rng.lognormal(0, 0.08))
         effect[config] = tile * rng.lognormal(0, 0.02)
-    seconds = {}
     with pytest.MonkeyPatch.context() as patch:
         for name in CONSTANTS:
             factor = rng.lognormal(0, 0.3)
@@ -42,11 +46,27 @@ def synthetic(
                 if hasattr(module, name):
                     patch.setattr(module, name, getattr(module, name) * factor)
         gemm_model.k_tile_cycles.cache_clear()  # what is known by the true constants
-        for config in configs:
-            for size, extents in search.problems:
-                cycles = (
-                    score.cycles(stem, config, extents, device) * effect[config] * rng.lognormal(0, 0.005)
-                )
-                seconds[Measurement(config, size, extents)] = cycles / 1.7e9 + 6e-6
+        cycles = _cycles(stem, configs, [extents for _, extents in search.problems], device)
     gemm_model.k_tile_cycles.cache_clear()
+    cycles *= rng.lognormal(0, 0.005, cycles.shape)
+    seconds = {
+        Measurement(config, *problem): float(cycles_of * effect[config]) / 1.7e9 + 6e-6
+        for config, row in zip(configs, cycles, strict=True)
+        for problem, cycles_of in zip(search.problems, row, strict=True)
+    }
     return Recording(search, seconds)
+
+
+def _cycles(
+    stem: str, configs: Sequence[Any], problems: Sequence[tuple[int, ...]], device: Device
+) -> np.ndarray:
+    """`score.cycles`: a row a Config, a column a problem."""
+    extents = tuple(np.array([(*each, *(1,) * (4 - len(each))) for each in problems]).T)
+    cycles = np.empty((len(configs), len(problems)))
+    for persistent in (False, True):
+        chosen = [at for at, config in enumerate(configs) if config.persistent == persistent]
+        if chosen:
+            alike = [configs[at] for at in chosen]
+            resident = np.array([[blocks_per_sm(config, device)] for config in alike])
+            cycles[chosen] = score.cycles(stem, Columns(alike, resident), extents, device)
+    return cycles

@@ -287,10 +287,12 @@ def test_sweeps_of_several_devices_are_refused(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("dtype", "seed", "reuse"), [("s", 1, 1.3), ("d", 2, 1.0), ("z", 0, 1.5)])
-def test_a_tenth_of_the_timings_is_enough(dtype, seed, reuse):
-    """Thousands of candidates of a model (see `synthetic_sweep`), on average over the problems."""
-    recording = synthetic("gemm_simt", dtype, "nn", H200, seed, Guidelines(reuse=reuse, score=0.93))
+@pytest.mark.parametrize(
+    ("dtype", "seed", "reuse", "likely"), [("s", 1, 1.3, 0.95), ("d", 2, 1.0, 0.95), ("z", 0, 1.5, 0.97)]
+)
+def test_a_tenth_of_the_timings_is_enough(dtype, seed, reuse, likely):
+    """More than a thousand candidates of a model (see `synthetic_sweep`), on average over the problems."""
+    recording = synthetic("gemm_simt", dtype, "nn", H200, seed, Guidelines(reuse=reuse, score=likely))
     assert len(recording.search.candidates) > 1000
     for name, most in (("score-first", 0.01), ("three-step", 0.055)):
         outcome = replay(recording, ALL_STRATEGIES[name])
