@@ -33,6 +33,7 @@ from tuning.papers import (
     li,
     matsumoto,
     plasma,
+    reads,
     steinsland,
 )
 from tuning.papers.study import Study, draw
@@ -42,7 +43,18 @@ RESULTS = DOCS.parent / "tuning" / "papers" / "results"
 PAGES, IMAGES = DOCS / "papers", DOCS / "images" / "papers"
 STUDIES = {
     each.STUDY.name: each.STUDY
-    for each in (kurzak_timed, steinsland, matsumoto, atlas, plasma, cache_edge, li, kblas, kblas_figure9)
+    for each in (
+        kurzak_timed,
+        reads,
+        steinsland,
+        matsumoto,
+        atlas,
+        plasma,
+        cache_edge,
+        li,
+        kblas,
+        kblas_figure9,
+    )
 }
 #: Figures of which others show the same.
 LEFT_OUT = re.compile(r"atlas|plasma|steinsland_.*_tn|steinsland_[cz].*")

@@ -68,7 +68,8 @@ def test_reads_by_textures(layout, letter):
         for x, order in zip((a, b, c), (*layout, "n"), strict=True)
     ]
     left, right, out = (operand(x, dtype) for x in placed)
-    textured.multiply(config, 2, left, right, -1, out, cupy.cuda.get_current_stream().ptr)
+    with textured.product(config, 2, left, right, -1, out) as enqueue:
+        enqueue(cupy.cuda.get_current_stream().ptr)
     same(placed[2].get(), 2 * (a @ b) - c, f"textures {letter} {layout}")
 
 

@@ -29,6 +29,7 @@ from tuning.papers import (
     li,
     matsumoto,
     plasma,
+    reads,
     steinsland,
     study,
 )
@@ -222,6 +223,7 @@ SCRIPTS = {
     "plasma": (plasma, "--orders 256,512"),
     "kblas": (kblas, "--orders 256,512"),
     "kblas_figure9": (kblas_figure9, "--sizes 256,512"),
+    "reads": (reads, "--n 256"),
     "cache_edge": (cache_edge, "--sizes 256,512 --rasters 4,8"),
 }
 
@@ -236,14 +238,15 @@ def test_a_script_writes_json_table_and_figure(name, monkeypatch, tmp_path, caps
     monkeypatch.setattr(study.devices, "present", lambda text: H100)
     for function in ("factor_rate", "interchanged"):
         monkeypatch.setattr(plasma, function, lambda *_: 1.0)
-    monkeypatch.setattr(kblas_figure9, "rate", lambda *_: 1.0)
+    for module in (kblas_figure9, reads):
+        monkeypatch.setattr(module, "rate", lambda *_: 1.0)
     words = ["--dtype", "d", *options.split(), "--out", str(tmp_path)]
     assert script.main(words) == 0
     shown = capsys.readouterr().out
     assert H100.name in shown and (tmp_path / f"{name}.txt").read_text() == shown
     made = json.loads((tmp_path / f"{name}.json").read_text())
     assert made["paper"] == name and made["device"] == H100.name and made["results"]
-    assert list(tmp_path.glob("*.svg"))
+    assert list(tmp_path.glob("*.svg")) or name == "reads"
     monkeypatch.setattr(study, "draw", lambda *_: None)  # once is enough
     assert script.main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == made
@@ -349,7 +352,8 @@ def test_a_plan_runs_all_its_steps(plan, monkeypatch, tmp_path, capsys):
     """Though one of them fails."""
     for function in ("factor_rate", "interchanged"):
         monkeypatch.setattr(plasma, function, lambda *_: 1.0)
-    monkeypatch.setattr(kblas_figure9, "rate", lambda *_: 1.0)
+    for script in (kblas_figure9, reads):
+        monkeypatch.setattr(script, "rate", lambda *_: 1.0)
     monkeypatch.setattr(study, "draw", lambda folder, figure: (folder / f"{figure.name}.svg").touch())
     options = SimpleNamespace(out=tmp_path)
     few = {"kurzak": "--most 2", "steinsland": "--most 1", "matsumoto": "--most 4"}

@@ -38,6 +38,7 @@ from tuning.papers import (
     li,
     matsumoto,
     plasma,
+    reads,
     steinsland,
 )
 from tuning.papers.experiment import Experiment, Kernel, from_timings, on_device
@@ -61,6 +62,7 @@ PLANS = {
         Step(kblas.STUDY, "--dtype d,s", 80),
         Step(cache_edge.STUDY, "--dtype d,s", 30),
         Step(kurzak_timed.STUDY, "--layout nn", 95),
+        Step(reads.STUDY, "--layout nn", 15),
         Step(steinsland.STUDY, "--layout nn,tn --most 8", 120),
         Step(matsumoto.STUDY, "--dtype d,s --most 60 --step 512", 60),
         Step(atlas.STUDY, "--routine trsm,trmm --most 3", 40),

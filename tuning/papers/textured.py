@@ -7,14 +7,15 @@ into registers differ: they have coordinates, not addresses, and need no mask at
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
 
 from pyblasgpu.errors import require
 from pyblasgpu.gpu import launch, memory
 from pyblasgpu.gpu.backend import cuda, device_function, ptx
 from pyblasgpu.gpu.build.compile import KernelSource
+from pyblasgpu.gpu.driver import check, load
 from pyblasgpu.kernels.common.parameters import parameters
 from pyblasgpu.kernels.common.smem_tile import SmemTile
 from pyblasgpu.kernels.common.tile_loaders import loaders
@@ -25,7 +26,7 @@ from pyblasgpu.kernels.gemm.simt import GemmSimt, product_of
 from pyblasgpu.operands import Operand
 from tuning.papers.textures import reader, texture_of
 
-__all__ = ["multiply", "source"]
+__all__ = ["product", "source"]
 
 PARAMETERS = parameters(
     "pointer: c",
@@ -60,20 +61,23 @@ def source(config: GemmSimt) -> KernelSource:
     return KernelSource.of(config, PARAMETERS, partial(_build, config), flags=(("texture", "2d"),))
 
 
-def multiply(
-    config: GemmSimt, alpha: complex, a: Operand, b: Operand, beta: complex, c: Operand, stream: int
-) -> None:
-    """C := alpha A B + beta C of operands on a device, C by columns. It waits for the product, whose textures
-    end then.
+@contextmanager
+def product(
+    config: GemmSimt, alpha: complex, a: Operand, b: Operand, beta: complex, c: Operand
+) -> Iterator[Callable[[int], None]]:
+    """A block with a function of a stream that enqueues C := alpha A B + beta C, C by columns.
+
+    At its end, when textures end, it waits for the device.
     """
     reals = tuple(part for x in map(complex, (alpha, beta)) for part in (x.real, x.imag))
     kernel = launch.kernel(source(config), c.device)
     with ExitStack() as held:
         textures = [held.enter_context(texture_of(each)) for each in (a, b)]
         integers = (c.rows, c.cols, a.cols, 0, *textures, c.col_stride)
-        held.enter_context(memory.current_context(c.device))
-        kernel.launch((config.grid(c.rows, c.cols), 1, 1), stream, (c.pointer,), integers, reals)
-        memory.synchronize(stream)
+        grid = config.grid(c.rows, c.cols), 1, 1
+        with memory.current_context(c.device):
+            yield lambda stream: kernel.launch(grid, stream, (c.pointer,), integers, reals)
+            check(load().cuCtxSynchronize(), "cuCtxSynchronize")
 
 
 def _loader(k_tile: SmemTile) -> Callable[..., None]:
@@ -96,20 +100,20 @@ def _loader(k_tile: SmemTile) -> Callable[..., None]:
 
 
 def _build(config: GemmSimt) -> Callable[..., None]:
-    product, dtype = product_of(config, False, False), config.dtype_facts
+    innermost, dtype = product_of(config, False, False), config.dtype_facts
     tile_a, tile_b = config.smem_tile_a, config.smem_tile_b
     start_a, start_b = _loader(tile_a), _loader(tile_b)
     finish_a, finish_b = (loaders(tile, 1, True).finish for tile in (tile_a, tile_b))
     multiply_tile, write, zero = (
-        mma_k_block(config, product),
-        epilogue(config, product),
+        mma_k_block(config, innermost),
+        epilogue(config, innermost),
         ptx.fill(config.sums),
     )
     real, REALS, int32, offset = ptx.REALS[dtype.real], dtype.reals_per_element, ptx.types.int32, ptx.offset
     BLK_M, BLK_N, BLK_K, B_TILE, ACC = config.BLK_M, config.BLK_N, config.BLK_K, config.offset_b, config.sums
-    FRAG_A, FRAG_B = product.fragment_a, product.fragment_b
+    FRAG_A, FRAG_B = innermost.fragment_a, innermost.fragment_b
     STAGED_A, STAGED_B = (tile.staged(config.threads) for tile in (tile_a, tile_b))
-    OLD = max(reals_read(config, run) for run in (0, product.run))
+    OLD = max(reals_read(config, run) for run in (0, innermost.run))
     origin, shared_pointer, grid_dependency_wait = (
         tile_origins(BLK_M, BLK_N),
         ptx.shared_pointer,
