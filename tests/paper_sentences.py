@@ -16,6 +16,7 @@ from paper_sentences_atlas import (
     li,
     li_lu,
     li_products,
+    low_rank,
     raster_traffic,
     surfaces,
 )
@@ -319,6 +320,7 @@ PAGES: dict[str, tuple[Callable[[], Iterator[str]], ...]] = {
         atlas_recorded,
         li,
         li_products,
+        low_rank,
         li_lu,
         host_share,
         cache_edge,

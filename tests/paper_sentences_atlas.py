@@ -84,6 +84,19 @@ def li_products() -> Iterator[str]:
     yield "Of the Configs in that file none is faster there by 2 %"
 
 
+def low_rank() -> Iterator[str]:
+    path = ROOT / "benchmarks/results/nvidia-h200/2026-11-26-71882b5-dgemm-low-rank.json"
+    times = {row["product"]: row["microseconds"] for row in json.loads(path.read_text())["results"]}
+    shapes = [(n, n - rank, rank) for n in (4096, 8192) for rank in (64, 128)]
+    each = [times[f"d {m}x{n}x{k} beta 0"] for m, n, k in shapes]
+    tiles = "64x96", "128", "128x64"
+    best, *others = ([row["cublas"] / row[tile] for row in each] for tile in tiles)
+    yield f"At 4096 and 8192 it makes {span(best, 2)} of cuBLAS's rate at ranks 64 and 128"
+    yield f"Tiles of 128 × 128 and 128 × 64 make {span([*others[0], *others[1]], 2)} of it"
+    most = max(abs(row[tile] / row[f"{tile}v"] - 1) for row in each for tile in tiles)
+    yield f"Stores of vectors change each by at most {most:.0%}".replace("%", " %")
+
+
 def li_lu() -> Iterator[str]:
     rows = {row["columns"]: row for row in study("li_lu")["results"]}
     yield f"{rows[64]['cublas_tflops']:.2f} (cuBLAS's GEMM) to {rows[64]['tflops']:.2f} TFLOP/s"
