@@ -16,7 +16,7 @@ from torch.nn import Parameter
 
 from ..dispatch.choose import generation
 from ..frontend.arrays.layouts import Layout, batches
-from ..frontend.arrays.pytorch import TORCH, tensor_maker
+from ..frontend.arrays.pytorch import TORCH, comparer, tensor_maker
 from ..frontend.calls.call_cache import CachedCall, find, keep
 from ..frontend.calls.lazy_routines import after_copy, launch_list_of, routine_module
 from ..frontend.engine_options import ambient_options
@@ -69,11 +69,14 @@ class _Kept(NamedTuple):
         Shape, strides and dtype of each output.
     order : callable
         Gives the addresses of the operands, of those of inputs and outputs.
+    comparers : dict
+        By a key of fewer facts: what is true of inputs like the last that were read.
     """
 
     call: CachedCall
     new: tuple[tuple[tuple[int, ...], tuple[int, ...], torch.dtype], ...]
     order: Callable[[list[int]], tuple[int, ...]]
+    comparers: dict[tuple[Any, ...], Callable[..., bool]]
 
 
 class Gradients:
@@ -83,7 +86,7 @@ class Gradients:
     returns: ClassVar[tuple[str, ...]] = ("ga", "gb")
     operands: ClassVar[tuple[str, ...]] = ()
     given: ClassVar[Callable[..., Any] | None] = None
-    finish = None
+    finish = written = None
 
 
 def launched(row: Any, args: tuple[Any, ...]) -> Any:
@@ -93,30 +96,31 @@ def launched(row: Any, args: tuple[Any, ...]) -> Any:
     if getattr(row, "launches", None) is None or ambient_options() is not None:
         return None
     given, places = args if row.given is None else row.given(*args), row.places
-    inputs = tuple([given[i] for i in places.tensors])
-    for each in inputs:
-        if type(each) is not Tensor:
-            inputs = tuple([_plain(each) for each in inputs if each is not None])
-            break
-    description = TORCH.read(inputs)
-    if description is None:
-        return None
-    facts, addresses = description
-    key = (row, *[given[i] for i in places.flags], *facts)
-    kept = find(key)
+    inputs = [given[i] for i in places.tensors if given[i] is not None]
     alpha, beta = 1, 0
     if places.numbers:
-        alpha, *others = [given[i] for i in places.numbers]
-        beta = others[0] if others else 0
+        alpha = given[places.numbers[0]]
+        beta = given[places.numbers[1]] if len(places.numbers) > 1 else 0
         if type(alpha) not in _NUMBERS or type(beta) not in _NUMBERS or alpha == 0:
             return None
-    if kept is None:
-        if not all(isinstance(given[i], _FLAGS) for i in places.flags):
-            return None  # the dispatcher refuses it
-        kept = _kept(row, given, inputs)
-        keep(key, kept)
-    if not kept:
-        return None
+    # PyTorch compares all that a call depends on at once, in less time than it takes to read it
+    first, distinct = inputs[0], inputs
+    key = (row, first.requires_grad, *map(given.__getitem__, places.flags))
+    if len(inputs) > 1:
+        repeats = [x is first for x in inputs]
+        key = (*key, *repeats)
+        if sum(repeats) > 1:
+            distinct = [first, *[x for x in inputs if x is not first]]
+    latest = find(key)
+    if latest is not None and latest[0](*distinct):
+        kept, addresses = latest[1], list(map(Tensor.data_ptr, inputs))
+        if 0 in addresses:
+            return None
+    else:
+        found = _checked(row, given, inputs, key, distinct)
+        if found is None:
+            return None
+        kept, addresses = found
     call, new, outputs = kept.call, tensor_maker(), []
     for shape, strides, dtype in kept.new:
         out = new(shape, strides, dtype, call.device)
@@ -125,9 +129,36 @@ def launched(row: Any, args: tuple[Any, ...]) -> Any:
     if not call.run_apart(kept.order(addresses), alpha, beta, TORCH.current_stream(call.device)):
         return None
     result = tuple(outputs) if len(outputs) > 1 else outputs[0]
-    if row.finish is not None:
-        row.finish(result, *given)
-    return result
+    return result if row.finish is None else row.finish(result, *given) or result
+
+
+def _checked(
+    row: Any, given: Any, inputs: list[Tensor], latest: tuple[Any, ...], distinct: list[Tensor]
+) -> tuple[_Kept, list[int]] | None:
+    """Return the call that is kept for inputs, and their addresses; None where none serves.
+
+    It is kept as the latest one, too, with the comparison of its inputs that are distinct.
+    """
+    plain = tuple([_plain(each) for each in inputs])
+    description = TORCH.read(plain)
+    if description is None:
+        return None
+    facts, addresses = description
+    flags = [given[i] for i in row.places.flags]
+    key = (row, *flags, *facts)
+    kept = find(key)
+    if kept is None:
+        if not all(isinstance(flag, _FLAGS) for flag in flags):
+            return None  # the dispatcher refuses it
+        kept = _kept(row, given, plain)
+        keep(key, kept)
+    if not kept:
+        return None
+    compare, before = kept.comparers.get(latest), find(latest)
+    if compare is None or (before is not None and before[1] is kept):
+        compare = kept.comparers[latest] = comparer(distinct)
+    keep(latest, (compare, kept))
+    return kept, addresses
 
 
 def _plain(x: Tensor) -> Tensor:
@@ -177,7 +208,7 @@ def of_level3(stem: str, factors: int, c: Any = None, **flags: Any) -> Prepare:
 def _kept(row: Any, args: tuple[Any, ...], inputs: Any) -> _Kept | bool:
     """Return the call of a row, False where its operands are no single batch of matrices of one dtype."""
     dtype, places = LETTERS.get(args[0].dtype), row.places
-    result = row.empty(*args)
+    result = (row.written or row.empty)(*args)
     outputs = list(result) if isinstance(result, tuple) else [result]
     if dtype is None or not all(each.numel() for each in (*inputs, *outputs)):
         return False
@@ -196,7 +227,7 @@ def _kept(row: Any, args: tuple[Any, ...], inputs: Any) -> _Kept | bool:
     if call is None:
         return False
     new = tuple((tuple(each.shape), each.stride(), each.dtype) for each in outputs)
-    return _Kept(call, new, itemgetter(*order))
+    return _Kept(call, new, itemgetter(*order), {})
 
 
 def _call(layouts: tuple[Layout, ...], prepare: Prepare) -> CachedCall | None:

@@ -257,11 +257,17 @@ class Det(rows.Det, Operator):
 
     @staticmethod
     def launches(a):
-        return listed("determinant") if a.dtype in (torch.float64, torch.complex128) else None
+        return listed("determinant")
+
+    @staticmethod
+    def written(a):
+        wide = torch.complex128 if a.is_complex() else torch.float64
+        return a.new_empty(a.shape[:-2], dtype=wide), *_empty_factors(a)
 
     @staticmethod
     def finish(outputs, a):
-        outputs[2].add_(1)
+        det, lu, pivots = outputs
+        return det.to(a.dtype), lu, pivots.add_(1)
 
     @staticmethod
     def empty(a):

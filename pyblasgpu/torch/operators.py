@@ -51,8 +51,10 @@ class Operator(Row):
         None where there is no such list.
     given : callable or None
         ``given(*args)`` returns the arguments with tensors as the launch list reads them.
+    written : callable or None
+        ``written(*args)`` returns the outputs that the launch list writes, where not those of `empty`.
     finish : callable or None
-        ``finish(outputs, *args)`` completes outputs that the launch list has left.
+        ``finish(outputs, *args)`` completes outputs that the launch list has left; it may return others.
     at_once : callable or None
         ``at_once(s, *grads)`` returns what `backward` does, by one launch list and without derivatives of its
         own; None where there is no such list.
@@ -62,7 +64,8 @@ class Operator(Row):
     operands: ClassVar[tuple[str, ...]] = ()
     launches: ClassVar[Callable[..., Any] | None] = None
     given: ClassVar[Callable[..., Any] | None] = None
-    finish: ClassVar[Callable[..., None] | None] = None
+    written: ClassVar[Callable[..., Any] | None] = None
+    finish: ClassVar[Callable[..., Any] | None] = None
     at_once: ClassVar[Callable[..., Any] | None] = None
 
     @staticmethod

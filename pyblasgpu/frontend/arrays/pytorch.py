@@ -15,7 +15,7 @@ from .layouts import Layout, MisalignedError, check_alignment, strides_by_rows
 from .libraries import Library, NewArray, NoArrayError, count_write, module, reachable
 from .streams import contexts
 
-__all__ = ["TORCH", "tensor_maker", "torch_stream"]
+__all__ = ["TORCH", "comparer", "tensor_maker", "torch_stream"]
 
 
 class _Torch(Library):
@@ -158,6 +158,23 @@ def tensor_maker() -> Callable[..., Any]:
             return torch.empty_strided(shape, strides, dtype=dtype, device=torch.device("cuda", device))
 
     return new
+
+
+def comparer(arrays: Sequence[Any]) -> Callable[..., bool]:
+    """Return a function of as many tensors: whether they are like these in all but addresses and values.
+
+    That are types, shapes, strides, dtypes, devices, conjugations and whether they require a gradient, under
+    the same modes of PyTorch. Its compiler guards what it has compiled by this comparison.
+    """
+    shapes, strides = [list(array.shape) for array in arrays], [list(array.stride()) for array in arrays]
+    try:
+        guards = module("torch")._C._dynamo.guards.TensorGuards
+        compare: Callable[..., bool] = guards(
+            *arrays, dynamic_dims_sizes=shapes, dynamic_dims_strides=strides
+        ).check
+    except (AttributeError, TypeError):  # another version of PyTorch
+        return lambda *_: False
+    return compare
 
 
 @lru_cache(1024)
