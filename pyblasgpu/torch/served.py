@@ -30,11 +30,14 @@ TRIANGLES = {"L": True, "l": True, "U": False, "u": False}
 
 def refusal(a: Any, b: Any = None, left: bool = True, square: bool = True) -> str | None:
     """Return why the operators do not take `a`, and `b` at this side of it; None if they do."""
-    if not isinstance(a, Tensor) or a.ndim < 2 or (square and a.shape[-1] != a.shape[-2]):
+    if not isinstance(a, Tensor):
+        return "shape"
+    shape = a.shape
+    if len(shape) < 2 or (square and shape[-1] != shape[-2]):
         return "shape"
     if a.dtype not in LETTERS:
         return "dtype"
-    if a.device.type not in ("cpu", "cuda") or a.layout != torch.strided:
+    if not (a.is_cuda or a.device.type == "cpu") or a.layout != torch.strided:
         return "device or layout"
     if b is None:
         return None
@@ -42,9 +45,14 @@ def refusal(a: Any, b: Any = None, left: bool = True, square: bool = True) -> st
         return "shape"
     if b.dtype != a.dtype or b.device != a.device:
         return "dtype" if b.device == a.device else "device or layout"
-    pairs = zip(reversed(a.shape[:-2]), reversed(b.shape[:-2]), strict=False)
-    fits = b.shape[-2 if left else -1] == a.shape[-1] and all(m == n or 1 in (m, n) for m, n in pairs)
-    return None if fits else "shape"
+    other = b.shape
+    if other[-2 if left else -1] != shape[-1]:
+        return "shape"
+    if len(shape) > 2 and len(other) > 2:
+        pairs = zip(reversed(shape[:-2]), reversed(other[:-2]), strict=False)
+        if not all(m == n or 1 in (m, n) for m, n in pairs):
+            return "shape"
+    return None
 
 
 def served(
