@@ -308,10 +308,11 @@ def determinant_gradient(a: Tensor, out: Tensor, lu: Tensor, pivots: Tensor, g: 
     if torch.is_grad_enabled():
         return (g * out.conj())[..., None, None] * adjoint_inverse(a, lu, pivots)
     # the adjugate of a singular matrix is near that of a regular one: zeros of U become the roundoff
-    diagonal, parity = _diagonal_and_sign(lu, pivots)
-    small = torch.where(diagonal == 0, torch.finfo(lu.dtype).eps, 0).to(lu.dtype)
-    near = (diagonal + small).prod(-1) * parity
-    return (g * near.conj())[..., None, None] * lu_inverse(lu + small.diag_embed(), pivots).mH
+    near = lu.clone()
+    diagonal, parity = _diagonal_and_sign(near, pivots)
+    diagonal.masked_fill_(diagonal == 0, torch.finfo(lu.dtype).eps)
+    weight = g * (diagonal.prod(-1) * parity).conj()
+    return weight[..., None, None] * lu_inverse(near, pivots).mH
 
 
 for _function in (solved, adjoint_inverse, determinant_gradient):
