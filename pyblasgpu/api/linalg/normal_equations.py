@@ -1,14 +1,15 @@
-"""Least squares of tall device matrices by normal equations, whose solution is refined once.
+"""Least squares of tall device matrices by normal equations, whose solution is refined.
 
 AᴴA x = Aᴴb, and R is the Cholesky factor of AᴴA. With the columns of A scaled to norm one, errors of AᴴA
-grow in x by no more than the norm of (AᴴA)⁻¹. Where that is small, the solution has most of its digits. A
-correction for what is left of b, R⁻¹ R⁻ᴴ Aᴴ (b - A x), makes it as accurate as that of QR factors (Björck,
-*Stability analysis of the method of seminormal equations*, 1987). A is read four times, and Q is not made.
+grow in x by no more than the norm of (AᴴA)⁻¹. As long as that leaves some digits, corrections for what is
+left of b, R⁻¹ R⁻ᴴ Aᴴ (b - A x), make the solution as accurate as that of QR factors (Björck, *Stability
+analysis of the method of seminormal equations*, 1987). Each gains as many digits as the first solution has,
+which the size of the first correction shows. A is read twice for each of them, and Q is not made.
 """
 
 from __future__ import annotations
 
-from math import inf, prod
+from math import ceil, inf, log, prod
 from typing import Any
 
 from ..keyword.level3 import gemm
@@ -22,8 +23,10 @@ __all__ = ["are_tried", "refined_solution"]
 #: Elements of the matrices, at least: of fewer the host takes longer than it takes to make QR factors.
 LEAST_ELEMENTS = 1 << 26
 
-#: Sums of a row of |(AᴴA)⁻¹|, with columns of norm one, with which a correction is enough.
-MOST_SENSITIVITY = 100
+#: Sums of a row of |(AᴴA)⁻¹|, with columns of norm one, with which a solution has digits; by bytes of a real.
+MOST_SENSITIVITY = {4: 1e3, 8: 1e9}
+
+MOST_CORRECTIONS = 3  # those of more take longer than reflectors
 
 
 def are_tried(arrays: Arrays, a: Any) -> bool:
@@ -35,21 +38,51 @@ def refined_solution(arrays: Arrays, a: Any, b: Any) -> tuple[Any, Any] | None:
     """x with the least norms of the columns of b - A x, and their squares; None where A is too sensitive, or
     squares leave the range of the dtype. The host waits for that decision.
     """
+    real_size = arrays.dtype.real_size
     r, info = lapack.potrf(gram(arrays, a), False, True)
     inverse, _ = lapack.trtri(r)
     sums, squares = sensitivity(arrays, r, inverse), host_values(_squares(arrays, b))
-    if host_values(info).any() or not host_values(sums).max() <= MOST_SENSITIVITY:
+    if host_values(info).any() or not host_values(sums).max() <= MOST_SENSITIVITY[real_size]:
         return None
-    if not SMALL[arrays.dtype.real_size] <= squares.min() <= squares.max() < inf:
+    if not SMALL[real_size] <= squares.min() <= squares.max() < inf:
         return None
     x = _solution(a, inverse, b)
-    rest = b - gemm(a, x)
-    return x + _solution(a, inverse, rest), _squares(arrays, rest)
+    rest, change = _correction(a, inverse, b, x)
+    count = _corrections(arrays, host_values(_ratios(arrays, r, change, x)).max())
+    if count > MOST_CORRECTIONS:
+        return None
+    x = x + change
+    for _ in range(1, count):
+        rest, change = _correction(a, inverse, b, x)
+        x = x + change
+    # what is left of b is orthogonal to the columns of A, and to what the last correction changed
+    least = _squares(arrays, rest) - _squares(arrays, gemm(r, change))
+    return x, arrays.xp.where(least > 0, least, 0 * least)
 
 
 def _solution(a: Any, inverse: Any, b: Any) -> Any:
     """x of AᴴA x = Aᴴb, from the inverse of R."""
     return gemm(inverse, gemm(inverse, gemm(a, b, trans_a="C"), trans_a="C"))
+
+
+def _correction(a: Any, inverse: Any, b: Any, x: Any) -> tuple[Any, Any]:
+    """What is left of b, and what is to be added to x for that."""
+    rest = b - gemm(a, x)
+    return rest, _solution(a, inverse, rest)
+
+
+def _ratios(arrays: Arrays, r: Any, change: Any, x: Any) -> Any:
+    """Largest elements of columns of a correction over those of x, with the columns of A scaled to norm one."""
+    xp = arrays.xp
+    norms = xp.sqrt(_squares(arrays, r))[..., None]
+    largest = (xp.max(xp.abs(each) * norms, axis=-2) for each in (change, x))
+    return next(largest) / next(largest)
+
+
+def _corrections(arrays: Arrays, ratio: float) -> float:
+    """Corrections after which errors are roundoffs, if one leaves `ratio` of them; infinite for no number."""
+    u = arrays.precision / 2
+    return max(1, ceil(log(u) / log(max(ratio, u))) - 1) if ratio < 0.5 else inf
 
 
 def _squares(arrays: Arrays, b: Any) -> Any:
