@@ -49,7 +49,7 @@ def refined_solution(arrays: Arrays, a: Any, b: Any) -> tuple[Any, Any] | None:
     x = _solution(a, inverse, b)
     rest, change = _correction(a, inverse, b, x)
     count = _corrections(arrays, host_values(_ratios(arrays, r, change, x)).max())
-    if count > MOST_CORRECTIONS:
+    if count is None:
         return None
     x = x + change
     for _ in range(1, count):
@@ -72,17 +72,19 @@ def _correction(a: Any, inverse: Any, b: Any, x: Any) -> tuple[Any, Any]:
 
 
 def _ratios(arrays: Arrays, r: Any, change: Any, x: Any) -> Any:
-    """Largest elements of columns of a correction over those of x, with the columns of A scaled to norm one."""
+    """Largest elements of a correction over those of x, with the columns of A scaled to norm one."""
     xp = arrays.xp
     norms = xp.sqrt(_squares(arrays, r))[..., None]
     largest = (xp.max(xp.abs(each) * norms, axis=-2) for each in (change, x))
     return next(largest) / next(largest)
 
 
-def _corrections(arrays: Arrays, ratio: float) -> float:
-    """Corrections after which errors are roundoffs, if one leaves `ratio` of them; infinite for no number."""
+def _corrections(arrays: Arrays, ratio: float) -> int | None:
+    """Corrections after which errors are roundoffs, where one leaves `ratio` of them; None for too many."""
     u = arrays.precision / 2
-    return max(1, ceil(log(u) / log(max(ratio, u))) - 1) if ratio < 0.5 else inf
+    if not ratio <= u ** (1 / (MOST_CORRECTIONS + 1)):
+        return None
+    return max(1, ceil(log(u) / log(max(ratio, u))) - 1)
 
 
 def _squares(arrays: Arrays, b: Any) -> Any:
