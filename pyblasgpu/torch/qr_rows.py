@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 import torch
+from torch import Tensor
 
 import pyblasgpu as pb
 
+from ..api.linalg.arrays import taken
+from ..api.linalg.cholesky_qr import SHARE, cholesky_qr, is_tall
 from ..operators import qr as rows
 from .memory import by_columns, copied_by_columns
 from .operators import Operator, register
 
 __all__ = ["qr"]
+
+
+def _tall_factors(a: Tensor) -> tuple[Tensor, ...] | None:
+    """Return Q and R of tall device matrices by Cholesky factors; None where reflectors are needed."""
+    if a.shape[-2] < SHARE * a.shape[-1]:
+        return None
+    arrays = taken("qr", {"a": a})
+    if not is_tall(arrays, a) or not arrays.may_wait:
+        return None
+    found = cholesky_qr(arrays, *arrays.each)
+    return None if found is None else tuple(map(arrays.returned, found))
 
 
 class Qr(rows.Qr, Operator):
@@ -27,6 +41,10 @@ class Qr(rows.Qr, Operator):
         if not a.numel():
             r.zero_()
             q.copy_(torch.eye(*q.shape[-2:], dtype=q.dtype, device=q.device))
+            return
+        if not complete and (found := _tall_factors(a)) is not None:
+            q.copy_(found[0])
+            r.copy_(found[1])
             return
         factors, tau, _, _ = pb.lapack.geqrf(copied_by_columns(a), None, 1)
         r.copy_(factors[..., : r.shape[-2], :].triu())

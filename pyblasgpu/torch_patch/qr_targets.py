@@ -6,6 +6,9 @@ import torch
 from torch import Tensor
 
 from .. import lapack
+from ..api.linalg.arrays import taken
+from ..api.linalg.cholesky_qr import SHARE
+from ..api.linalg.normal_equations import are_tried, refined_solution
 from ..torch.memory import adjoint, by_columns, copied_by_columns
 from ..torch.product_rows import Trsm
 from ..torch.qr_rows import Qr
@@ -118,6 +121,16 @@ def ormqr(reflectors, tau, other, left=True, transpose=False):
     return Call(size_of(*other.shape, tau.shape[-1]), _Ormqr, arguments, threshold=stacks_size(other, "qr"))
 
 
+def _refined(a: Tensor, b: Tensor) -> tuple[Tensor, ...] | None:
+    """Return solution and residuals of a tall device matrix by products; None where that is none."""
+    if a.ndim > 2 or b.ndim > 2 or a.shape[0] < SHARE * a.shape[1] or not b.numel():
+        return None
+    arrays = taken("lstsq", {"a": a, "b": b})
+    if not are_tried(arrays, a) or (found := refined_solution(arrays, *arrays.each)) is None:
+        return None
+    return tuple(map(arrays.returned, found))
+
+
 class _Lstsq:
     """Least squares by QR factors of a matrix, or of its conjugate transpose, of full rank."""
 
@@ -134,6 +147,10 @@ class _Lstsq:
         solution, residuals = outputs[:2]
         m, n = a.shape[-2:]
         batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+        if (found := _refined(a, b)) is not None:
+            solution.copy_(found[0][..., 0] if is_vector else found[0])
+            residuals.copy_(found[1])
+            return
         a = (a if m >= n else adjoint(a)).expand(*batch, max(m, n), min(m, n))
         factors, tau, _, _ = lapack.geqrf(copied_by_columns(a), None, 1)
         triangle = factors[..., : min(m, n), :]

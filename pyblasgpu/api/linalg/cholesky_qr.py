@@ -24,7 +24,7 @@ from ..lapack import names as lapack
 from .arrays import Arrays
 from .checks import host_values
 
-__all__ = ["SMALL", "cholesky_qr", "gram", "is_tall", "sensitivity"]
+__all__ = ["SHARE", "SMALL", "cholesky_qr", "gram", "is_tall", "sensitivity"]
 
 WIDTH = 128  # columns of blocks in which zeros of triangles are left out
 SHARE = 16  # rows of a tall matrix for each column

@@ -114,7 +114,7 @@ def qr(
     pivoted = enabled(pivoting, name, "pivoting")
     arrays = taken(name, {"a": a})
     (matrix,) = arrays.each
-    tall = kind == "economic" and not pivoted and is_tall(arrays, matrix)
+    tall = kind == "economic" and not pivoted and is_tall(arrays, matrix) and arrays.may_wait
     arrays = arrays if tall else arrays.recorded(key, (a,), check_finite)
     overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
     with arrays.silent():
