@@ -15,6 +15,7 @@ from . import eigen_rows, rows  # noqa: F401 - fill the table
 from .level3 import gemm, matmul
 from .linalg_cholesky import cho_factor, cho_solve, cholesky, inv_quad_logdet, solve_triangular
 from .linalg_eigen import EighResult, SVDResult, eigh, eigvalsh, matrix_rank, pinv, svd, svdvals
+from .linalg_lstsq import lstsq
 from .linalg_lu import SlogdetResult, det, inv, logdet, lu_factor, lu_solve, slogdet, solve
 from .linalg_qr import QRResult, qr
 
@@ -33,6 +34,7 @@ __all__ = [
     "inv",
     "inv_quad_logdet",
     "logdet",
+    "lstsq",
     "lu_factor",
     "lu_solve",
     "matmul",

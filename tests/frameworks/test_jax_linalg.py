@@ -54,6 +54,10 @@ CALLS = {
         lambda p, a, b: without_phases(jnp.linalg.svd(b, False)),
     ),
     "svdvals": (lambda p, a, b: ours.svdvals(b.mT), lambda p, a, b: jnp.linalg.svdvals(b.mT)),
+    "lstsq": (
+        lambda p, a, b: ours.lstsq(a[0, :, :3], b[0])[:2],
+        lambda p, a, b: jnp.linalg.lstsq(a[0, :, :3], b[0])[:2],
+    ),
     "pinv": (lambda p, a, b: ours.pinv(b, 0.4), lambda p, a, b: jnp.linalg.pinv(b, 0.4)),
     "cholesky": (lambda p, a, b: ours.cholesky(p), lambda p, a, b: jnp.linalg.cholesky(p)),
     "cholesky, upper": (
@@ -247,6 +251,7 @@ ERRORS = {
     "svd: a has shape (3,); a matrix": lambda: ours.svd(jnp.ones(3)),
     "pinv: rtol and rcond exclude": lambda: ours.pinv(jnp.eye(2), 1, rcond=1),
     "qr: a has shape (3,); a matrix": lambda: ours.qr(jnp.ones(3)),
+    "lstsq: a has shape (2, 2) and b (3,)": lambda: ours.lstsq(jnp.eye(2), jnp.ones(3)),
     "gemm: method='fast' is none of '3m', 'tensor'": lambda: ours.gemm(jnp.eye(2), jnp.eye(2), method="fast"),
     "gemm: method='3m' is for complex arrays": lambda: ours.gemm(jnp.eye(2), jnp.eye(2), method="3m"),
     "lu_solve: piv has shape (3,)": lambda: ours.lu_solve((jnp.eye(2), jnp.zeros(3, int)), jnp.ones(2)),
@@ -269,6 +274,18 @@ def test_complete_factors(shape, dtype):
     if shape[-2] > shape[-1]:
         with pytest.raises(RuntimeError, match="not differentiable"):
             jax.jvp(lambda a: ours.qr(a, "complete").R, (a,), (a,))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+@pytest.mark.parametrize("shape, rcond", [((5, 3), None), ((5, 3), 0.6), ((3, 5), -1), ((0, 3), None)])
+def test_least_squares(shape, dtype, rcond):
+    """Ranks, and residuals as JAX has them and as NumPy has."""
+    a, b = (random(np.dtype(dtype), *each) for each in (shape, (shape[0], 2)))
+    for right, numpy_resid in ((b, False), (b[:, 0], True)):
+        found, expected = (
+            f(a, right, rcond, numpy_resid=numpy_resid) for f in (ours.lstsq, jnp.linalg.lstsq)
+        )
+        close(found, expected)
 
 
 MODES = {"without jit": jax.disable_jit, "strict": lambda: jax.numpy_dtype_promotion("strict")}

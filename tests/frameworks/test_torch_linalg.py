@@ -22,7 +22,7 @@ from torch_linalg_calls import (
 import pyblasgpu
 import pyblasgpu.torch as ours
 from pyblasgpu.operators import cholesky
-from pyblasgpu.torch import cholesky_rows
+from pyblasgpu.torch import cholesky_rows, qr_rows
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -109,6 +109,20 @@ def test_gradients_are_pytorchs(name, dtype, leaf, monkeypatch):
         # of a complex factor PyTorch's may be that of no Hermitian matrix
         grads.append((hermitian(one.grad) if name == "cholesky" else one.grad, other.grad))
     torch.testing.assert_close(*grads)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("fails", [False, True])
+def test_tall_matrices_by_cholesky_factors(dtype, fails, monkeypatch):
+    """As those of a device; their R has a positive diagonal. Reflectors where the condition is too large."""
+    monkeypatch.setattr(qr_rows, "is_tall", lambda arrays, a: True)
+    a = random(dtype, 48, 3)
+    if fails:
+        a[:, 1] = a[:, 0]
+    q, r = ours.qr(a)
+    torch.testing.assert_close(q @ r, a)
+    torch.testing.assert_close(q.mH @ q, torch.eye(3, dtype=dtype))
+    assert (r.diagonal().real > 0).all() == (not fails) and q.mT.is_contiguous() and not r.tril(-1).any()
 
 
 def test_large_factors_are_halved(monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -23,7 +24,7 @@ from torch_programs import GPYTORCH, PYTORCH
 
 import pyblasgpu
 from pyblasgpu import patch_torch, set_math_mode, unpatch_torch
-from pyblasgpu.torch_patch import kernels
+from pyblasgpu.torch_patch import kernels, qr_targets
 
 SHAPES = [((), 5, 3), ((2, 3), 4, 1), ((0,), 3, 2), ((2,), 0, 2), ((), 3, 0)]
 
@@ -176,6 +177,26 @@ def test_conjugates_and_views():
         torch.testing.assert_close(
             torch.linalg.inv(a[::2, ::2].conj()) @ a[::2, ::2].conj(), torch.eye(3, dtype=a.dtype)
         )
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("sensitive", [False, True])
+def test_tall_least_squares_by_products(dtype, sensitive, monkeypatch):
+    """As those of a device; by reflectors where A is too sensitive."""
+    called = Mock(wraps=qr_targets.lapack.geqrf)
+    monkeypatch.setattr(qr_targets, "are_tried", lambda arrays, a: True)
+    monkeypatch.setattr(qr_targets.lapack, "geqrf", called)
+    a, b = random(dtype, 80, 4), random(dtype, 80, 2)
+    if sensitive:
+        a[:, 1] = a[:, 0] * (1 + torch.finfo(dtype).eps ** 0.5 * torch.arange(80) / 10)
+    expected = torch.linalg.lstsq(a, b, driver="gels")
+    with taken():
+        found = torch.linalg.lstsq(a, b, driver="gels")
+    assert called.call_count == sensitive
+    if not sensitive:
+        for one, other in zip(found, expected, strict=True):
+            torch.testing.assert_close(one, other)
+    torch.testing.assert_close(found.residuals, expected.residuals, rtol=1e-3, atol=1e-3)
 
 
 GRADIENTS = {
