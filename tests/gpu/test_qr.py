@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -104,13 +105,15 @@ def test_one_block_of_a_batch_that_fails(decide_by, letter, value, row):
 @pytest.mark.parametrize("kind", SETS)
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("shape", [(70_000, 33), (2, 66_000, 5)])
-@pytest.mark.parametrize("library", ["cupy", "torch"])
+@pytest.mark.parametrize("library", ["cupy", "torch", "operator"])
 def test_tall_matrices(kind, letter, shape, library):
     """By Cholesky factors, or where the condition is too large by reflectors."""
     a = matrix_of(kind, letter, *shape)
-    if library == "torch":
-        torch = pytest.importorskip("torch")
-        q, r = (each.cpu().numpy() for each in linalg.qr(torch.asarray(a, device="cuda"), mode="economic"))
+    if library != "cupy":
+        tensor = pytest.importorskip("torch").asarray(a, device="cuda")
+        of_torch = import_module("pyblasgpu.torch")
+        found = linalg.qr(tensor, mode="economic") if library == "torch" else of_torch.qr(tensor)
+        q, r = (each.cpu().numpy() for each in found)
     else:
         q, r = (each.get() for each in linalg.qr(cupy.asarray(a), mode="economic"))
     check_factors(a, q, r)
