@@ -200,6 +200,25 @@ def test_products(letter, m, n, trans):
         np.testing.assert_allclose(product, expected, atol=30 * m * eps)
 
 
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("m, n, nb", [(300, 200, 32), (90, 130, 40), (2000, 70, 70)])
+@pytest.mark.parametrize("trans", "NC")
+def test_blocks_of_reflectors(letter, m, n, nb, trans):
+    """Products with the blocks of one matrix, and of a triangle above it, are those with single reflectors."""
+    a, c = (cupy.asarray(matrix_of("random", letter, m, k, seed=k)) for k in (n, 7))
+    factors, t, _ = lapack.geqrt(nb, a)
+    (qr, tau, _, _), k = lapack.geqrf(a), min(m, n)
+    atol = 100 * max(m, n) * np.finfo(a.dtype).eps
+    expected = lapack.ormqr("L", trans, qr[:, :k], tau, c)[0].get()
+    found, _ = lapack.gemqrt(factors[:, :k], t, c, "L", trans)
+    np.testing.assert_allclose(found.get(), expected, rtol=0, atol=atol)
+    triangle = cupy.triu(cupy.asarray(matrix_of("random", letter, n, n, seed=1)))
+    r, v, t, _ = lapack.tpqrt(0, nb, triangle, a)
+    upper, lower, _ = lapack.tpmqrt(0, v, t, triangle, a, trans="C")
+    np.testing.assert_allclose(cupy.triu(upper).get(), cupy.triu(r).get(), rtol=0, atol=atol)
+    assert max(float(abs(each).max()) for each in (cupy.tril(upper, -1), lower)) < atol
+
+
 @pytest.mark.parametrize("mode", ["full", "economic", "r", "raw"])
 @pytest.mark.parametrize("shape", [(40, 30), (30, 40), (40, 40), (3, 20, 10), (0, 3), (3, 0)])
 def test_linalg(mode, shape):

@@ -18,7 +18,6 @@ from pyblasgpu.routine_table import ROUTINES
 from pyblasgpu.types import DTYPES
 
 STEMS = ["geqrf", "geqp3", "orgqr", "ormqr"]
-HOST_STEMS = ["geqrt", "gemqrt", "tpqrt", "tpmqrt"]
 
 
 @pytest.fixture(autouse=True)
@@ -445,16 +444,54 @@ def test_host_arrays_on_a_device(fake, monkeypatch, shape):
     np.testing.assert_array_equal(a, start)
 
 
-@pytest.mark.parametrize("stem", HOST_STEMS)
-def test_arrays_on_a_device_are_refused(fake, stem):
-    a = fake_device.Array(np.ones((3, 3), order="F"))
-    arguments = {
-        "geqrt": (1, a),
-        "gemqrt": (a.host, a.host, a),
-        "tpqrt": (0, 1, a, a),
-        "tpmqrt": (0, a.host, a.host, a, a),
-    }.get(stem, (a,))
-    for name in (stem, f"d{stem}"):
-        with pytest.raises(NotImplementedError, match=f"^{name}: [ac] is on a device, .* on the CPU alone"):
-            getattr(lapack, name)(*arguments)
-    np.testing.assert_array_equal(a.host, 1)
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("shape, nb", [((5, 3), 2), ((3, 5), 3), ((2, 4, 4), 1), ((3, 1, 6, 5), 2)])
+def test_blocks_of_reflectors_on_a_device(fake, letter, shape, nb):
+    """They are the processor's; one reflector is the identity."""
+    a = matrix_of("random", letter, 6, *shape[-2:]).reshape(-1, *shape[-2:])[: int(np.prod(shape[:-2]))]
+    a, (m, n), atol = a.reshape(shape), shape[-2:], 200 * DTYPES[letter].unit_roundoff
+    a[..., 2:, 2] = 0
+    a[..., 2, 0] = 0
+    ours, theirs = named(lapack, letter, "geqrt")(nb, on_device(a)), lapack.geqrt(nb, a)
+    for one, other in zip(ours[:2], theirs[:2], strict=True):
+        np.testing.assert_allclose(one.host, other, rtol=0, atol=atol)
+    v, t = np.array(theirs[0][..., : min(m, n)]), theirs[1]
+    v[..., np.triu(np.ones(v.shape[-2:], bool))] = np.nan  # is not read
+    for side, c in (("L", matrix_of("random", letter, m, 2)), ("R", matrix_of("random", letter, 2, m))):
+        for trans in "NC":
+            one, _ = lapack.gemqrt(on_device(v), on_device(t), on_device(c), side, trans)
+            other, _ = lapack.gemqrt(v, t, c, side, trans)
+            np.testing.assert_allclose(one.host, other, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize(("l", "m", "n", "nb"), [(0, 4, 3, 2), (2, 4, 3, 3), (3, 3, 3, 1), (0, 1, 5, 2)])
+@pytest.mark.parametrize("batch", [(), (2,)])
+def test_triangles_above_matrices_on_a_device(fake, letter, l, m, n, nb, batch):
+    """They are the processor's; what is not read may be NaN, and stays."""
+    a = matrix_of("random", letter, *batch, n, n)
+    b = matrix_of("random", letter, *batch, m, n, seed=20)
+    a[..., np.tril(np.ones((n, n), bool), -1)] = np.nan
+    b[..., np.tril(np.ones((m, n), bool), l - m - 1)] = np.nan
+    atol = 200 * DTYPES[letter].unit_roundoff
+    ours, theirs = lapack.tpqrt(l, nb, on_device(a), on_device(b)), lapack.tpqrt(l, nb, a, b)
+    for one, other in zip(ours[:3], theirs[:3], strict=True):
+        np.testing.assert_allclose(one.host, other, rtol=0, atol=atol)
+    _, v, t, _ = theirs
+    for side, first, second in (("L", (n, 2), (m, 2)), ("R", (2, n), (2, m))):
+        each = matrix_of("random", letter, *batch, *first), matrix_of("random", letter, *second, seed=1)
+        for trans in "NC":
+            found = lapack.tpmqrt(l, *map(on_device, (v, t, *each)), side, trans)
+            expected = lapack.tpmqrt(l, v, t, *each, side, trans)
+            for one, other in zip(found[:2], expected[:2], strict=True):
+                np.testing.assert_allclose(one.host, other, rtol=0, atol=atol)
+
+
+def test_blocks_of_reflectors_of_two_libraries(fake):
+    a = on_device(np.ones((3, 3)))
+    with pytest.raises(TypeError, match="tpqrt: "):
+        lapack.tpqrt(0, 1, a.host, a)
+    with pytest.raises(ValueError, match="do not broadcast"):
+        lapack.tpqrt(0, 1, on_device(np.ones((2, 3, 3))), on_device(np.ones((3, 3, 3))))
+    with pytest.raises(ValueError, match="trans='T' is for real matrices"):
+        lapack.zgemqrt(a, a, a, trans="T")

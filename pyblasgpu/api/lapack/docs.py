@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..docstrings import Shared
 
-__all__ = ["HOST_QR", "HOST_SPECTRA", "LAPACK", "LDL", "QR", "SPECTRA"]
+__all__ = ["HOST_SPECTRA", "LAPACK", "LDL", "QR", "SPECTRA"]
 
 LAPACK = Shared("""
     A stack has pivots and one `info` a matrix. Of NumPy's matrices `info` is an int. Else both are arrays of
@@ -114,7 +114,6 @@ _ON_CPU = Shared("""
     NotImplementedError
         When an array is on a device: SciPy's LAPACK computes this, on the CPU alone so far.
 """)
-HOST_QR = Shared("", _ON_CPU, QR)
 
 #: Routines of eigenvalues and singular values.
 SPECTRA = Shared("""

@@ -1,4 +1,4 @@
-"""Blocks of reflectors of `lapack`, by SciPy's LAPACK on the processor alone."""
+"""Blocks of reflectors of `lapack`: on the processor by SciPy's LAPACK, on a device by products."""
 
 from __future__ import annotations
 
@@ -13,7 +13,15 @@ from ...types import Dtype, Side, Trans
 from ..blas.arrays import shaped_like
 from ..blas.vectors import whole
 from .call import dressed, without_rows
-from .docs import HOST_QR
+from .device_reflectors import (
+    DeviceStacks,
+    blocks_of,
+    blocks_of_two,
+    device_stacks,
+    product,
+    product_of_two,
+)
+from .docs import QR
 from .host_stacks import HostStacks
 from .qr_calls import decoded
 
@@ -22,7 +30,7 @@ __all__ = ["FUNCTIONS"]
 
 def _make_geqrt(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
     def geqrt(nb: int, a: Array, overwrite_a: Flag = 0) -> tuple[Array, Array, int]:
-        """QR factors of a matrix with the triangles of its blocks of reflectors, by SciPy's LAPACK.
+        """QR factors of a matrix with the triangles of its blocks of reflectors.
 
         Parameters
         ----------
@@ -53,21 +61,24 @@ def _make_geqrt(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         ([[-2.0], [1.0]], [[1.0]], 0)
         """
         enabled(overwrite_a, name, "overwrite_a")
-        stacks, width = HostStacks(name, {"a": a}, dtype), whole(nb, name, "nb")
+        stacks, width = _stacks(name, {"a": a}, dtype), whole(nb, name, "nb")
         least = min(stacks.arrays[0].shape[-2:])
         if not 1 <= width <= least:
             raise ValueError(f"{name}: nb={nb} is not in 1 ... {least}, for a of shape {np.shape(a)}")
+        if isinstance(stacks, DeviceStacks):
+            with stacks.current():
+                return *blocks_of(stacks, width), 0
         factors, t, _ = stacks.computed(lambda matrix: lapack(stem, matrix.dtype)(width, matrix))
         return factors, t, 0
 
-    return dressed(geqrt, stem, name, dtype, HOST_QR)
+    return dressed(geqrt, stem, name, dtype, QR)
 
 
 def _make_gemqrt(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
     def gemqrt(
         v: Array, t: Array, c: Array, side: Flag = "L", trans: Flag = "N", overwrite_c: Flag = 0
     ) -> tuple[Array, int]:
-        """Product of op(Q) and a matrix, from the blocks of `geqrt`, by SciPy's LAPACK.
+        """Product of op(Q) and a matrix, from the blocks of `geqrt`.
 
         Parameters
         ----------
@@ -103,26 +114,30 @@ def _make_gemqrt(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any
         """
         where, op = _flags(name, side, trans)
         enabled(overwrite_c, name, "overwrite_c")
-        stacks = HostStacks(name, {"v": v, "t": t, "c": c}, dtype)
+        stacks = _stacks(name, {"v": v, "t": t, "c": c}, dtype)
         (order, k), (width, cols), extents = (each.shape[-2:] for each in stacks.arrays)
         if order != extents[where is Side.RIGHT] or cols != k or not 1 <= width <= k <= order:
             raise ValueError(
                 f"{name}: v has shape {np.shape(v)}, t {np.shape(t)} and c {np.shape(c)}, which do not fit"
             )
+        if isinstance(stacks, DeviceStacks):
+            adjoint = stacks.op(op, trans)
+            with stacks.current():
+                return shaped_like(product(stacks, adjoint, where is Side.RIGHT), c), 0
         letter = stacks.op(op, trans)
 
         def run(vectors: np.ndarray, triangles: np.ndarray, target: np.ndarray) -> tuple[Any, ...]:
             if not target.size:
                 return target, 0
-            product, info = lapack(stem, target.dtype)(
+            made, info = lapack(stem, target.dtype)(
                 vectors, triangles, target, side=where.value, trans=letter
             )
-            return product, info
+            return made, info
 
-        product, _ = stacks.computed(run)
-        return shaped_like(product, c), 0
+        made, _ = stacks.computed(run)
+        return shaped_like(made, c), 0
 
-    return dressed(gemqrt, stem, name, dtype, HOST_QR)
+    return dressed(gemqrt, stem, name, dtype, QR)
 
 
 def _make_tpqrt(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
@@ -134,7 +149,7 @@ def _make_tpqrt(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         overwrite_a: Flag = 0,
         overwrite_b: Flag = 0,
     ) -> tuple[Array, Array, Array, int]:
-        """QR factors of a triangle above a matrix, by SciPy's LAPACK.
+        """QR factors of a triangle above a matrix.
 
         Parameters
         ----------
@@ -172,18 +187,21 @@ def _make_tpqrt(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
         """
         rows, width = whole(l, name, "l"), whole(nb, name, "nb")
         enabled(overwrite_a, name, "overwrite_a"), enabled(overwrite_b, name, "overwrite_b")
-        stacks = HostStacks(name, {"a": a, "b": b}, dtype)
+        stacks = _stacks(name, {"a": a, "b": b}, dtype)
         triangle, (m, n) = (each.shape[-2:] for each in stacks.arrays)
         if triangle != (n, n) or not (0 <= rows <= min(m, n) and 1 <= width <= n):
             raise ValueError(
                 f"{name}: l={l}, nb={nb}, a of shape {np.shape(a)} and b of shape {np.shape(b)} do not fit"
             )
+        if isinstance(stacks, DeviceStacks):
+            with stacks.current():
+                return *blocks_of_two(stacks, rows, width), 0
         r, vectors, t, _ = stacks.computed(
             lambda first, second: lapack(stem, first.dtype)(rows, width, first, second)
         )
         return r, vectors, t, 0
 
-    return dressed(tpqrt, stem, name, dtype, HOST_QR)
+    return dressed(tpqrt, stem, name, dtype, QR)
 
 
 def _make_tpmqrt(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]:
@@ -198,7 +216,7 @@ def _make_tpmqrt(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any
         overwrite_a: Flag = 0,
         overwrite_b: Flag = 0,
     ) -> tuple[Array, Array, int]:
-        """Product of op(Q) and two stacked matrices, from the blocks of `tpqrt`, by SciPy's LAPACK.
+        """Product of op(Q) and two stacked matrices, from the blocks of `tpqrt`.
 
         Parameters
         ----------
@@ -238,20 +256,28 @@ def _make_tpmqrt(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any
         """
         (where, op), rows = _flags(name, side, trans), whole(l, name, "l")
         enabled(overwrite_a, name, "overwrite_a"), enabled(overwrite_b, name, "overwrite_b")
-        stacks = HostStacks(name, {"v": v, "t": t, "a": a, "b": b}, dtype)
+        stacks = _stacks(name, {"v": v, "t": t, "a": a, "b": b}, dtype)
         (order, k), (width, cols), first, (m, n) = (each.shape[-2:] for each in stacks.arrays)
         is_left = where is Side.LEFT
         fits = order == (m if is_left else n) and first == ((k, n) if is_left else (m, k)) and cols == k
         if not fits or not (1 <= width <= k and 0 <= rows <= min(order, k)) or 0 in (m, n):
             shapes = ", ".join(f"{argument} {np.shape(each)}" for argument, each in stacks.passed.items())
             raise ValueError(f"{name}: l={l} and the shapes {shapes} do not fit")
+        if isinstance(stacks, DeviceStacks):
+            adjoint = stacks.op(op, trans)
+            with stacks.current():
+                return *product_of_two(stacks, rows, adjoint, not is_left), 0
         letter = stacks.op(op, trans)
         upper, lower, _ = stacks.computed(
             lambda *each: lapack(stem, each[0].dtype)(rows, *each, side=where.value, trans=letter)
         )
         return upper, lower, 0
 
-    return dressed(tpmqrt, stem, name, dtype, HOST_QR)
+    return dressed(tpmqrt, stem, name, dtype, QR)
+
+
+def _stacks(name: str, arrays: dict[str, Array], dtype: Dtype | None) -> HostStacks | DeviceStacks:
+    return device_stacks(name, arrays, dtype) or HostStacks(name, arrays, dtype)
 
 
 def _flags(name: str, side: Flag, trans: Flag) -> tuple[Side, Trans]:
