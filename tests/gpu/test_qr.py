@@ -204,11 +204,11 @@ def test_products(letter, m, n, trans):
 @pytest.mark.parametrize("m, n, nb", [(300, 200, 32), (90, 130, 40), (2000, 70, 70)])
 @pytest.mark.parametrize("trans", "NC")
 def test_blocks_of_reflectors(letter, m, n, nb, trans):
-    """Products with the blocks of one matrix, and of a triangle above it, are those with single reflectors."""
+    """Products with blocks are those with single reflectors, and take a matrix to R."""
     a, c = (cupy.asarray(matrix_of("random", letter, m, k, seed=k)) for k in (n, 7))
     factors, t, _ = lapack.geqrt(nb, a)
     (qr, tau, _, _), k = lapack.geqrf(a), min(m, n)
-    atol = 100 * max(m, n) * np.finfo(a.dtype).eps
+    atol = 5 * max(m, n) * np.finfo(a.dtype).eps
     expected = lapack.ormqr("L", trans, qr[:, :k], tau, c)[0].get()
     found, _ = lapack.gemqrt(factors[:, :k], t, c, "L", trans)
     np.testing.assert_allclose(found.get(), expected, rtol=0, atol=atol)
