@@ -159,7 +159,7 @@ def _order(k: int, width: int, forward: bool) -> Iterator[tuple[int, int]]:
 
 
 def _upper(stacks: DeviceStacks, rows: int, cols: int, skipped: int) -> Any:
-    """Where a matrix has rows above the last ones, and an upper trapezoid in these."""
+    """Mask of the rows above the last ones, and of an upper trapezoid in these."""
     xp, where = stacks.xp, stacks.arrays[0].device
     i, j = (xp.arange(extent, device=where) for extent in (rows, cols))
     return i[:, None] <= j + skipped

@@ -66,7 +66,7 @@ def _solution(a: Any, inverse: Any, b: Any) -> Any:
 
 
 def _correction(a: Any, inverse: Any, b: Any, x: Any) -> tuple[Any, Any]:
-    """What is left of b, and what is to be added to x for that."""
+    """The rest of b, and what is to be added to x for that."""
     rest = b - gemm(a, x)
     return rest, _solution(a, inverse, rest)
 
