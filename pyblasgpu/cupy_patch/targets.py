@@ -30,8 +30,8 @@ KINDS = {
     "matmul": "product",
     "dot": "product",
 }
-#: Orders from which on functions are replaced that wait for info, where CuPy's do not.
-LEAST = {"solve": 1024, "inv": 1024}
+#: Orders from which on functions are replaced that may wait, where CuPy's do not.
+LEAST = {"solve": 1024, "inv": 1024, "qr": 1024}
 
 
 def targets(active: list[Any]) -> Iterator[Target]:

@@ -16,9 +16,13 @@ from .operators import Operator, register
 __all__ = ["qr"]
 
 
+#: Elements of tall matrices, at least: of fewer the host takes longer than reflectors do.
+LEAST_ELEMENTS = 1 << 24
+
+
 def _tall_factors(a: Tensor) -> tuple[Tensor, ...] | None:
-    """Return Q and R of tall device matrices by Cholesky factors; None where reflectors are needed."""
-    if a.shape[-2] < SHARE * a.shape[-1]:
+    """Return Q and R of tall device matrices by Cholesky factors; None where reflectors are to make them."""
+    if a.shape[-2] < SHARE * a.shape[-1] or a.numel() < LEAST_ELEMENTS:
         return None
     arrays = taken("qr", {"a": a})
     if not is_tall(arrays, a) or not arrays.may_wait:

@@ -126,7 +126,7 @@ def _refined(a: Tensor, b: Tensor) -> tuple[Tensor, ...] | None:
     if a.ndim > 2 or b.ndim > 2 or a.shape[0] < SHARE * a.shape[1] or not b.numel():
         return None
     arrays = taken("lstsq", {"a": a, "b": b})
-    if not are_tried(arrays, a) or (found := refined_solution(arrays, *arrays.each)) is None:
+    if not are_tried(arrays, a, b) or (found := refined_solution(arrays, *arrays.each)) is None:
         return None
     return tuple(map(arrays.returned, found))
 

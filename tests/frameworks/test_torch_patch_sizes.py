@@ -133,10 +133,10 @@ def test_sizes_are_the_policys():
     with patch_torch(backend="cpu") as patch:
         sizes = dict(patch.thresholds)
         stacks = {name: sizes.pop(f"{name}_stack") for name in ("qr", "eigh", "svd")}
-        assert stacks == {"qr": 640, "eigh": 256, "svd": 256}
-        never = {"qr", "geqrf", "householder_product", "ormqr", "lstsq", "eigh", "svd"}
+        assert stacks == {"qr": 256, "eigh": 256, "svd": 256}
+        never = {"eigh", "svd"}
         assert {name for name, size in sizes.items() if size == inf} == never
-        assert {sizes[name] for name in sizes.keys() - never} == {64.0, 128.0, 1024.0}
+        assert {sizes[name] for name in sizes.keys() - never} == {64.0, 128.0, 512.0, 1024.0}
         a = spd(torch.float64, 10, 10).requires_grad_()
         torch.linalg.cholesky(a).sum().backward()
         assert not patch.calls

@@ -113,9 +113,18 @@ def test_pivots_by_panels(kernels, letter, shape, order):
 
 
 def test_large_matrices_with_pivots_go_by_panels(kernels):
-    """Those of some megabytes, unless all their steps are those of a panel."""
-    for shape, by_panels in (((512, 512), False), ((1024, 1024), True), ((1 << 22, 9), False)):
-        a = Operand(1 << 30, *shape, 1, shape[0], DTYPES["d"], False, 1, 0, 0)
+    """Those of many columns, fewer in stacks, unless all their steps are those of a panel."""
+    for shape, batch, by_panels in (
+        ((512, 512), 1, False),
+        ((1024, 1024), 1, True),
+        ((1 << 22, 9), 1, False),
+        ((1 << 15, 256), 1, True),
+        ((1 << 15, 96), 1, False),
+        ((256, 300), 2, True),
+        ((128, 128), 1000, False),
+        ((1 << 15, 96), 100, True),
+    ):
+        a = Operand(1 << 30, *shape, 1, shape[0], DTYPES["d"], False, batch, shape[0] * shape[1], 0)
         launches = launches_with_pivots(a)
         assert any(entry.source.name.startswith("geqp3_panel") for entry in launches.entries) == by_panels
 

@@ -29,15 +29,13 @@ __all__ = ["SHARE", "SMALL", "cholesky_qr", "gram", "is_tall", "sensitivity"]
 WIDTH = 128  # columns of blocks in which zeros of triangles are left out
 SHARE = 16  # rows of a tall matrix for each column
 NARROW = 32  # columns for which a substitution is bound by memory, as a product is
-CHUNK = 1 << 10  # rows of a part of AᴴA of so few columns
 #: Columns of |A| |R⁻¹| |R| over those of A, by their norms: more is too inaccurate for a product.
 MOST_GROWTH = 64
 #: Sums of a row of |AᴴA − I|, with columns of norm one, that leave all eigenvalues within one half of one.
 MOST_DEPARTURE = 0.5
 #: Sums of a row of |(AᴴA)⁻¹|, with columns of norm one, of a first round that is enough: they bound by how
-#: much errors of AᴴA grow in Q. Of numbers between zero and one they are about eight. AᴴA of few columns is
-#: a sum of parts, with smaller errors.
-MOST_SENSITIVITY, MOST_OF_PARTS = 10, 24
+#: much errors of AᴴA grow in Q. Of numbers between zero and one they are about eight.
+MOST_SENSITIVITY = 10
 #: Smaller squares of a column's norm are of elements whose squares lose digits; by bytes of a real.
 SMALL = {4: 2.0**-100, 8: 2.0**-960}
 
@@ -79,8 +77,7 @@ def cholesky_qr(arrays: Arrays, a: Any) -> tuple[Any, Any] | None:
         inverse, _ = lapack.trtri(r)
     elif not host_values(_growth(arrays, r, inverse)).max() <= MOST_GROWTH:
         q = trsm(r, a, side="R")
-    most = MOST_OF_PARTS if _is_of_parts(a) else MOST_SENSITIVITY
-    if host_values(sensitivity(arrays, r, inverse)).max() <= most:
+    if host_values(sensitivity(arrays, r, inverse)).max() <= MOST_SENSITIVITY:
         return q, r
     second = _round(arrays, q)
     return (second.q, trmm(second.r, r)) if second.is_last else None
@@ -105,28 +102,12 @@ def _blocks(n: int) -> list[tuple[int, int]]:
 def gram(arrays: Arrays, a: Any) -> Any:
     """The upper triangle of AᴴA; below it may be zeros."""
     n = a.shape[-1]
-    if _is_of_parts(a):
-        return _sum_of_parts(arrays, a)
     if n <= WIDTH:
         return gemm(a, a, trans_a="C")
     products = arrays.xp.zeros((*a.shape[:-2], n, n), dtype=a.dtype, **arrays.placement)
     for first, last in _blocks(n):
         gemm(a[..., :last], a[..., first:last], trans_a="C", out=products[..., :last, first:last])
     return products
-
-
-def _is_of_parts(a: Any) -> bool:
-    return len(a.shape) == 2 and a.shape[-1] <= NARROW
-
-
-def _sum_of_parts(arrays: Arrays, a: Any) -> Any:
-    """AᴴA as the sum of those of `CHUNK` rows each, so that fewer roundings add up."""
-    xp, (m, n) = arrays.xp, a.shape
-    if (count := m // CHUNK) < 2:
-        return gemm(a, a, trans_a="C")
-    parts, rest = xp.reshape(a[: count * CHUNK], (count, CHUNK, n)), a[count * CHUNK :]
-    total = xp.sum(gemm(parts, parts, trans_a="C"), axis=0)
-    return total + gemm(rest, rest, trans_a="C") if len(rest) else total
 
 
 def _product(arrays: Arrays, a: Any, r: Any) -> Any:

@@ -96,7 +96,7 @@ def lstsq(
     multiple of ``m n u``, relative to columns. u is the unit roundoff (Higham, *Accuracy and Stability of
     Numerical Algorithms*, Theorem 20.3).
 
-    Tall device matrices whose condition allows it are solved by normal equations and a correction. The host
+    Tall device matrices whose condition allows it are solved by normal equations and corrections. The host
     waits for that decision.
 
     Examples
@@ -121,7 +121,7 @@ def lstsq(
     method = tensor_method(method, name)
     arrays = taken(name, {"a": a, "b": b})
     # a mode is set around the calls of routines, not by them, and a decision waits between two of them
-    if method is None and not are_tried(arrays, arrays.each[0]):
+    if method is None and not are_tried(arrays, *arrays.each):
         arrays = arrays.recorded(key, (a, b), check_finite)
     matrix, right = arrays.each
     flags = (overwrite_a, "overwrite_a", matrix), (overwrite_b, "overwrite_b", right)
@@ -217,7 +217,11 @@ def _on_device(arrays: Arrays, a: Any, b: Any, checked: bool) -> tuple[Any, Any]
     a, right = arrays.cast(a), arrays.cast(b[:, None] if is_vector else b)
     a, right = broadcast_batches(arrays, a, right)
     *batch, m, n = a.shape
-    if right.shape[-1] and are_tried(arrays, a) and (found := refined_solution(arrays, a, right)) is not None:
+    if (
+        right.shape[-1]
+        and are_tried(arrays, a, right)
+        and (found := refined_solution(arrays, a, right)) is not None
+    ):
         x, squares = found
         return (x[..., 0], squares[..., 0]) if is_vector else (x, squares)
     if m >= n:

@@ -23,15 +23,22 @@ __all__ = ["are_tried", "refined_solution"]
 #: Elements of the matrices, at least: of fewer the host takes longer than it takes to make QR factors.
 LEAST_ELEMENTS = 1 << 26
 
+#: Columns of b for each of A, at most: all of them are multiplied with A four times.
+MOST_COLUMNS = 2
+
 #: Sums of a row of |(AᴴA)⁻¹|, with columns of norm one, with which a solution has digits; by bytes of a real.
 MOST_SENSITIVITY = {4: 1e3, 8: 1e9}
 
-MOST_CORRECTIONS = 3  # those of more take longer than reflectors
+SURE = 100  # the same, with which one correction is enough
+MOST_CORRECTIONS = 3
 
 
-def are_tried(arrays: Arrays, a: Any) -> bool:
+def are_tried(arrays: Arrays, a: Any, b: Any) -> bool:
     """Whether matrices are so tall, and so large, that a solution by products takes less time."""
-    return is_tall(arrays, a) and prod(a.shape) >= LEAST_ELEMENTS and arrays.may_wait
+    if not is_tall(arrays, a) or prod(a.shape) < LEAST_ELEMENTS:
+        return False
+    columns = b.shape[-1] if len(b.shape) > 1 else 1
+    return bool(columns <= MOST_COLUMNS * a.shape[-1]) and arrays.may_wait
 
 
 def refined_solution(arrays: Arrays, a: Any, b: Any) -> tuple[Any, Any] | None:
@@ -42,13 +49,14 @@ def refined_solution(arrays: Arrays, a: Any, b: Any) -> tuple[Any, Any] | None:
     r, info = lapack.potrf(gram(arrays, a), False, True)
     inverse, _ = lapack.trtri(r)
     sums, squares = sensitivity(arrays, r, inverse), host_values(_squares(arrays, b))
-    if host_values(info).any() or not host_values(sums).max() <= MOST_SENSITIVITY[real_size]:
+    most = host_values(sums).max()
+    if host_values(info).any() or not most <= MOST_SENSITIVITY[real_size]:
         return None
     if not SMALL[real_size] <= squares.min() <= squares.max() < inf:
         return None
     x = _solution(a, inverse, b)
     rest, change = _correction(a, inverse, b, x)
-    count = _corrections(arrays, host_values(_ratios(arrays, r, change, x)).max())
+    count = 1 if most <= SURE else _corrections(arrays, host_values(_ratios(arrays, r, change, x)).max())
     if count is None:
         return None
     x = x + change

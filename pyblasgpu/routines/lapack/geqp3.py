@@ -20,10 +20,10 @@ from .laswp import moves_scratch, words
 
 __all__ = ["emit", "emit_where_failed", "launch_list"]
 
-#: Parts of L2 from which on matrices go by panels: one alone, and those of a stack that are factored at once.
-#: With fewer columns than those of `WIDE` panels, all of L2.
-L2_PARTS = 1 / 16, 1 / 2
-WIDE = 8
+#: Panels of a matrix alone, and of those of a stack, from which on they are factored so.
+ALONE, OF_A_STACK = 26, 8
+#: The part of L2 beyond which a matrix alone goes by panels that has as many as those of a stack.
+L2_PART = 1 / 4
 
 
 def launch_list(jpvt: Operand, tau: Operand, a: Operand) -> LaunchList | None:
@@ -59,8 +59,8 @@ def emit(launches: LaunchList, jpvt: Operand, tau: Operand, a: Operand) -> None:
 
 
 def _goes_by_panels(launches: LaunchList, a: Operand) -> bool:
-    """Whether the matrices that are factored at a time are so large that moving them takes the time of a
-    step: panels read them once, where `geqp3` reads them twice and writes them.
+    """Whether panels take less time. They read matrices once, where `geqp3` reads them twice and writes them.
+    Blocks of several matrices that have some each wait for one another longer, too.
     """
     if get_override(geqp3_panel.STEM) is not None:
         return True
@@ -68,9 +68,11 @@ def _goes_by_panels(launches: LaunchList, a: Operand) -> bool:
     least = min(a.rows, a.cols)
     if get_override(geqp3.STEM) is not None or least <= config.STEPS:
         return False
+    panels = least / config.STEPS
+    if panels >= (OF_A_STACK if a.batch > 1 else ALONE):
+        return True
     size = min(a.batch, device.sm_count) * a.rows * a.cols * a.dtype.itemsize
-    part = L2_PARTS[a.batch > 1] if least >= WIDE * config.STEPS else 1
-    return size > part * device.l2_bytes
+    return size > (L2_PART if panels >= OF_A_STACK else 1) * device.l2_bytes
 
 
 def _emit_panels(launches: LaunchList, jpvt: Operand, tau: Operand, a: Operand) -> None:
