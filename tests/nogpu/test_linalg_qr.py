@@ -25,6 +25,7 @@ from qr_cases import (
 from pyblasgpu import linalg
 from pyblasgpu.api.lapack import names
 from pyblasgpu.api.linalg import cholesky_qr, normal_equations
+from pyblasgpu.api.linalg.arrays import taken
 from pyblasgpu.types import DTYPES
 
 MODES = ["full", "economic", "r", "raw"]
@@ -254,6 +255,28 @@ def test_least_squares_of_tall_matrices(fake, decide_by, monkeypatch, letter, sh
     np.testing.assert_allclose(x.host, exact, rtol=0, atol=tolerance * np.abs(exact).max())
     if size == 1:
         np.testing.assert_allclose(squares.host, rest, rtol=50 * np.finfo(a.dtype).eps * max(1, shift / 4))
+
+
+@pytest.mark.parametrize(
+    "letter, shift, columns, count", [("d", 0, 1, 1), ("d", 1e4, 2, 2), ("s", 4, 1, 1), ("s", 0, 15, 0)]
+)
+def test_corrections_of_least_squares(fake, decide_by, monkeypatch, letter, shift, columns, count):
+    """As many as the first one shows to be needed; none for many right-hand sides."""
+    decide_by(cholesky_qr_min_rows=32)
+    monkeypatch.setattr(normal_equations, "LEAST_ELEMENTS", 0)
+    made = Mock(wraps=normal_equations._correction)
+    monkeypatch.setattr(normal_equations, "_correction", made)
+    a, b = matrix_of("random", letter, 600, 7), matrix_of("random", letter, 600, columns, seed=6)
+    linalg.lstsq(fake_device.Array(a + np.float32(shift)), fake_device.Array(b))
+    assert made.call_count == count
+
+
+@pytest.mark.parametrize(
+    "ratio, count", [(0, 1), (1e-9, 1), (1e-7, 2), (1e-5, 3), (1e-3, None), (np.nan, None)]
+)
+def test_count_of_corrections(ratio, count):
+    arrays = taken("lstsq", {"a": np.eye(2)})
+    assert normal_equations._corrections(arrays, ratio) == count
 
 
 @pytest.mark.parametrize("letter", "dc")
