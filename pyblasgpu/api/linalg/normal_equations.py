@@ -18,7 +18,7 @@ from .arrays import Arrays
 from .checks import host_values
 from .cholesky_qr import SMALL, gram, is_tall, sensitivity
 
-__all__ = ["are_tried", "refined_solution"]
+__all__ = ["are_tried", "needed_corrections", "refined_solution"]
 
 #: Elements of the matrices, at least: of fewer the host takes longer than it takes to make QR factors.
 LEAST_ELEMENTS = 1 << 26
@@ -56,7 +56,9 @@ def refined_solution(arrays: Arrays, a: Any, b: Any) -> tuple[Any, Any] | None:
         return None
     x = _solution(a, inverse, b)
     rest, change = _correction(a, inverse, b, x)
-    count = 1 if most <= SURE else _corrections(arrays, host_values(_ratios(arrays, r, change, x)).max())
+    count = (
+        1 if most <= SURE else needed_corrections(arrays, host_values(_ratios(arrays, r, change, x)).max())
+    )
     if count is None:
         return None
     x = x + change
@@ -87,7 +89,7 @@ def _ratios(arrays: Arrays, r: Any, change: Any, x: Any) -> Any:
     return next(largest) / next(largest)
 
 
-def _corrections(arrays: Arrays, ratio: float) -> int | None:
+def needed_corrections(arrays: Arrays, ratio: float) -> int | None:
     """Corrections after which errors are roundoffs, where one leaves `ratio` of them; None for too many."""
     u = arrays.precision / 2
     if not ratio <= u ** (1 / (MOST_CORRECTIONS + 1)):
