@@ -20,15 +20,18 @@ __all__ = ["qr"]
 LEAST_ELEMENTS = 1 << 24
 
 
-def _tall_factors(a: Tensor) -> tuple[Tensor, ...] | None:
-    """Return Q and R of tall device matrices by Cholesky factors; None where reflectors are to make them."""
+def _has_tall_factors(q: Tensor, r: Tensor, a: Tensor) -> bool:
+    """Compute Q and R of tall device matrices by Cholesky factors, unless reflectors are to make them."""
     if a.shape[-2] < SHARE * a.shape[-1] or a.numel() < LEAST_ELEMENTS:
-        return None
+        return False
     arrays = taken("qr", {"a": a})
     if not is_tall(arrays, a) or not arrays.may_wait:
-        return None
-    found = cholesky_qr(arrays, *arrays.each)
-    return None if found is None else tuple(map(arrays.returned, found))
+        return False
+    found = cholesky_qr(arrays, arrays.each[0], None if arrays.library.host else q)
+    for out, each in zip((q, r), found or (), strict=False):
+        if each is not out:
+            out.copy_(arrays.returned(each))
+    return found is not None
 
 
 class Qr(rows.Qr, Operator):
@@ -46,9 +49,7 @@ class Qr(rows.Qr, Operator):
             r.zero_()
             q.copy_(torch.eye(*q.shape[-2:], dtype=q.dtype, device=q.device))
             return
-        if not complete and (found := _tall_factors(a)) is not None:
-            q.copy_(found[0])
-            r.copy_(found[1])
+        if not complete and _has_tall_factors(q, r, a):
             return
         factors, tau, _, _ = pb.lapack.geqrf(copied_by_columns(a), None, 1)
         r.copy_(factors[..., : r.shape[-2], :].triu())

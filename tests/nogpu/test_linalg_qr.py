@@ -375,6 +375,20 @@ def test_rounds_of_tall_matrices(fake, decide_by, monkeypatch, letter, n, shift,
     check_factors(a, q, r)
 
 
+@pytest.mark.parametrize("n", [4, 40, 130])
+@pytest.mark.parametrize("shift, is_out", [(0, True), (0.5, True), (10, False)])
+def test_q_of_one_round_in_memory_that_is_there(fake, decide_by, n, shift, is_out):
+    decide_by(cholesky_qr_min_rows=32)
+    a = matrix_of("random", "d", 40 * n, n) + shift
+    arrays, out = (
+        taken("qr", {"a": fake_device.Array(a.copy())}),
+        fake_device.Array(np.empty_like(a, order="F")),
+    )
+    found = cholesky_qr.cholesky_qr(arrays, arrays.each[0], out)
+    assert found is not None and (found[0] is out) == is_out
+    check_factors(a, *hosts(found))
+
+
 @pytest.mark.parametrize("letter", "dz")
 @pytest.mark.parametrize("width", [2, 128])
 def test_tall_matrices_with_nearly_equal_columns(fake, decide_by, monkeypatch, letter, width):

@@ -65,9 +65,11 @@ def is_tall(arrays: Arrays, a: Any) -> bool:
     return bool(m >= SHARE * n and m >= policy_at(arrays.device).cholesky_qr_min_rows)
 
 
-def cholesky_qr(arrays: Arrays, a: Any) -> tuple[Any, Any] | None:
-    """Q and R with a positive diagonal; None where the condition of a matrix is too large for it."""
-    first = _round(arrays, a)
+def cholesky_qr(arrays: Arrays, a: Any, out: Any | None = None) -> tuple[Any, Any] | None:
+    """Q and R with a positive diagonal; None where the condition of a matrix is too large for it. Q of one
+    round is in `out`, if that is given.
+    """
+    first = _round(arrays, a, out)
     if first.is_last:
         return first.q, first.r
     if host_values(first.info).any():
@@ -76,22 +78,22 @@ def cholesky_qr(arrays: Arrays, a: Any) -> tuple[Any, Any] | None:
     if inverse is None:
         inverse, _ = lapack.trtri(r)
     elif not host_values(_growth(arrays, r, inverse)).max() <= MOST_GROWTH:
-        q = trsm(r, a, side="R")
+        q = trsm(r, a, side="R", out=out)
     if host_values(sensitivity(arrays, r, inverse)).max() <= MOST_SENSITIVITY:
         return q, r
     second = _round(arrays, q)
     return (second.q, trmm(second.r, r)) if second.is_last else None
 
 
-def _round(arrays: Arrays, a: Any) -> _Round:
+def _round(arrays: Arrays, a: Any, out: Any | None = None) -> _Round:
     """Enqueue a round of A; the test of it is enqueued last, while Q is computed."""
     products, inverse = gram(arrays, a), None
     r, info = lapack.potrf(products, False, True)
     if a.shape[-1] <= NARROW:
-        q = trsm(r, a, side="R")
+        q = trsm(r, a, side="R", out=out)
     else:
         inverse, _ = lapack.trtri(r)
-        q = _product(arrays, a, inverse)
+        q = _product(arrays, a, inverse, out)
     return _Round(q, r, inverse, info, _departure(arrays, products))
 
 
@@ -110,12 +112,12 @@ def gram(arrays: Arrays, a: Any) -> Any:
     return products
 
 
-def _product(arrays: Arrays, a: Any, r: Any) -> Any:
+def _product(arrays: Arrays, a: Any, r: Any, out: Any | None) -> Any:
     """A R, of an upper triangle R with zeros below its diagonal."""
     n = a.shape[-1]
     if n <= WIDTH:
-        return gemm(a, r)
-    q = arrays.xp.empty_like(a)
+        return gemm(a, r, out=out)
+    q = arrays.xp.empty_like(a) if out is None else out
     for first, last in _blocks(n):
         gemm(a[..., :last], r[..., :last, first:last], out=q[..., first:last])
     return q
