@@ -64,6 +64,8 @@ SIZES = (512, 1024, 2048, 4096, 8192, 16384)
 LARGE = 2048  # from here on large steps have a mean of their own
 POINTS = (2000, 5000, 10000)  # of GPyTorch's processes
 STACKS = ((64, 256), (512, 64))  # matrices and their order
+#: Runs before those that are timed: kernels are compiled, memory is new, and graphs are made of launches.
+FIRST_RUNS = 5
 PART_SECONDS, LEAST, MOST = 0.4, 3, 15  # of a case all ways together, and rounds
 SHORT = 2e-3  # seconds of a step that is run several times
 CALLS, ROUNDS = 30, 11  # of an operator; the device's queue holds the launches of all calls of a round
@@ -88,9 +90,8 @@ def in_turn(ways: list[Way], wait: Callable[[Any], None]) -> list[float]:
         with way.around:
             return host_clock(run) / times
 
-    for way in ways:  # compiles, and touches memory for the first time
-        timed(way, 2)
-    once = [timed(way, 1) for way in ways]
+    for _ in range(FIRST_RUNS):
+        once = [timed(way, 1) for way in ways]
     times = [max(1, min(10, int(SHORT / each))) for each in once]
     spent = sum(map(float.__mul__, once, map(float, times)))
     rounds = min(MOST, max(LEAST, int(PART_SECONDS / spent)))
