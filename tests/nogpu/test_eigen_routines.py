@@ -59,6 +59,24 @@ def test_eigenvalues_and_vectors(kernels, letter, uplo, n):
     assert is_divided or len(names) == 3
 
 
+@pytest.mark.parametrize(
+    "size, pairs, name, expected",
+    [
+        (128, 132, "h200", (1024, 16, 1)),
+        (128, 133, "h200", (256, 4, 2)),
+        (256, 64, "h200", (1024, 16, 2)),
+        (64, 1, "h200", (256, 4, 1)),
+        (512, 1, "h200", (256, 4, 8)),
+        (128, 1, "a100", (256, 4, 1)),
+        (2048, 1, "h200", (512, 32, 128)),
+    ],
+)
+def test_pairs_have_threads_by_their_number(size, pairs, name, expected):
+    device = known(name)
+    config = FIXED["tridiagonal_merge"].fixed_config("d").on(device).specialize(size, pairs, device)
+    assert (config.DIM, config.TEAM, config.blocks(size, pairs, device)) == expected
+
+
 @pytest.mark.parametrize("n", [66, 150])
 @pytest.mark.parametrize("letter", DTYPES)
 def test_one_matrix_by_way_of_a_band(kernels, decide_by, letter, n):

@@ -127,7 +127,7 @@ def _emit_pairs(
     """
     device, pairs = current(launches.device), operands[0].batch
     config = select(tridiagonal_merge.STEM, launches.dtype, "", (order,), device).config
-    config = config.on(device).specialize(order)
+    config = config.on(device).specialize(order, pairs, device)
     blocks = config.blocks(order, pairs, device)
     at_once = device.sm_count if config.IS_SPREAD else pairs
 

@@ -38,9 +38,9 @@ PARAMETERS = parameters(
 )
 #: Further options: the matrix that vectors are multiplied by is wanted; the pair is a whole matrix.
 WANTS_VECTORS, IS_LAST = 1, 4
-SHARE = 64  # zeros of a block, at least
-TEAM = 4  # threads of a zero or a vector, where a pair is not spread
+SHARE = 64  # zeros of a block, at least, and at a time where a pair is not spread
 SMALLER = 256, 1024  # orders of kernels with arrays in shared memory; of the first one there is more room
+MANY, FEW = 256, 1024  # threads of a block: of many pairs, of few of the first order
 MOST = 1 << 14  # the largest order
 ARRAYS = 9  # of reals in shared memory or in memory, of the order of a pair
 STATE = 9  # reals in memory for each eigenvalue of a pair
@@ -68,17 +68,28 @@ class TridiagonalMerge(BlockConfig):
     IS_SPREAD: bool = True
 
     STEM: ClassVar[str] = STEM
-    RESIDENT: ClassVar[int] = 512
+    RESIDENT: ClassVar[int] = 768
 
     @property
     def TEAM(self) -> int:
         """Threads of a zero or a vector."""
-        return WARP if self.IS_SPREAD else TEAM
+        return WARP if self.IS_SPREAD else self.DIM // SHARE
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether a block has a multiprocessor for itself."""
+        return not self.IS_SPREAD and self.DIM == FEW
 
     @property
     def registers(self) -> int:
         """Estimated 32-bit registers of a thread."""
-        return 96
+        return 64 if self.is_alone else 96
+
+    @property
+    def min_blocks(self) -> int:
+        """As many as the compiler finds registers for: before compute capability 9.0 that are fewer."""
+        resident = self.RESIDENT if self.HAS_CLUSTERS else self.RESIDENT * 2 // 3
+        return max(resident // self.threads, 1)
 
     @property
     def shared_bytes(self) -> int:
@@ -88,22 +99,25 @@ class TridiagonalMerge(BlockConfig):
 
     @property
     def variants(self) -> tuple[Self, ...]:
-        smaller = (replace(self, ORDER=order, DIM=256, IS_SPREAD=False) for order in SMALLER)
-        return (*(each for each in smaller if each.ORDER < self.ORDER), self)
+        many = (replace(self, ORDER=order, DIM=MANY, IS_SPREAD=False) for order in SMALLER)
+        few = (replace(self, ORDER=SMALLER[0], DIM=FEW, IS_SPREAD=False),) if self.HAS_CLUSTERS else ()
+        return (*(each for each in (*few, *many) if each.ORDER < self.ORDER), self)
 
     def on(self, device: Device) -> Self:
         """The Config for a device."""
         return replace(self, HAS_CLUSTERS=self.HAS_CLUSTERS and device.cc >= (9, 0))
 
-    def specialize(self, size: int) -> Self:
-        """The Config for pairs of this order."""
-        return next(each for each in self.variants if size <= each.ORDER)
+    def specialize(self, size: int, pairs: int, device: Device) -> Self:
+        """The Config for so many pairs of this order: large blocks where each pair has a multiprocessor."""
+        are_few = pairs <= device.sm_count and size > SHARE
+        return next(each for each in self.variants if size <= each.ORDER and each.is_alone <= are_few)
 
     def blocks(self, size: int, pairs: int, device: Device) -> int:
         """Blocks of threads for each of these pairs of one order."""
         if self.IS_SPREAD:
             return max(min(-(-size * WARP // self.DIM), device.sm_count // pairs), 1)
-        return min(-(-size // SHARE), largest_cluster(device)) if self.HAS_CLUSTERS else 1
+        most = device.sm_count // pairs if self.is_alone else size
+        return min(-(-size // SHARE), most, largest_cluster(device)) if self.HAS_CLUSTERS else 1
 
     def state(self, size: int, blocks: int) -> int:
         """Reals in memory for a pair of this order."""
