@@ -87,7 +87,7 @@ class TridiagonalMerge(BlockConfig):
 
     @property
     def min_blocks(self) -> int:
-        """As many as the compiler finds registers for: before compute capability 9.0 that are fewer."""
+        """Blocks that the compiler finds registers for: fewer before compute capability 9.0."""
         resident = self.RESIDENT if self.HAS_CLUSTERS else self.RESIDENT * 2 // 3
         return max(resident // self.threads, 1)
 
