@@ -30,6 +30,7 @@ __all__ = [
     "emit_packed",
     "emit_resolved",
     "emit_scale",
+    "emit_zeros",
     "emit_zeros_beyond",
     "is_beyond",
     "is_readable",
@@ -108,6 +109,15 @@ def emit_scale(
 ) -> None:
     """target := factor * target; with `zero` it is filled with zeros and not read."""
     _emit(launches, factor, target, target, zero, region)
+
+
+def emit_zeros(launches: LaunchList, a: Operand) -> None:
+    """Zeros in all of `a`; in a stack without gaps by long columns, one a matrix."""
+    size = a.rows * a.cols
+    if (a.row_stride, a.col_stride) in ((1, a.rows), (a.cols, 1)) and a.batch_stride >= size:
+        a = a._replace(rows=size, cols=a.batch, row_stride=1, col_stride=a.batch_stride)
+        a = a._replace(batch=1, batch_stride=0)
+    emit_scale(launches, 0.0, a, zero=True)
 
 
 def emit_zeros_beyond(launches: LaunchList, a: Operand, uplo: Uplo) -> None:

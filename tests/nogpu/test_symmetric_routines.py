@@ -255,10 +255,10 @@ def test_one_symmetric_matrix_for_a_batch_is_completed_once(monkeypatch):
     ("routine", "algorithm"), [("syrk", None), ("syr2k", "two_products"), ("syr2k", "symmetrize")]
 )
 @pytest.mark.parametrize("uplo", Uplo)
-@pytest.mark.parametrize("order", "CF")
-def test_a_new_c_is_filled(monkeypatch, routine, algorithm, uplo, order):
+@pytest.mark.parametrize(("shape", "order"), [((20,), "C"), ((20,), "F"), ((2, 20), "C"), ((2, 70), "C")])
+def test_a_new_c_is_filled(monkeypatch, routine, algorithm, uplo, shape, order):
     kernels = fake_kernels.install(monkeypatch)
-    a, c = np.ones((20, 3)), np.full((20, 20), NAN, order=order)
+    a, c = np.ones((*shape, 3)), np.full((*shape, shape[-1]), NAN, order=order)
     inputs = [fake_kernels.operand(a, D)] * (2 if "2" in routine else 1)
     target = fake_kernels.operand(c, D)
     for alpha in (2, 0):
@@ -266,7 +266,7 @@ def test_a_new_c_is_filled(monkeypatch, routine, algorithm, uplo, order):
         with override("syr2k_algorithm", algorithm):
             launches = launch_list_of(routine)(alpha, *inputs, 0, target, uplo=uplo, is_new_output=True)
         launches.run([x.pointer for x in (*inputs, target)], alpha, 0, stream=0)
-        whole = np.full((20, 20), 3.0 * alpha * len(inputs))
+        whole = np.full(c.shape, 3.0 * alpha * len(inputs))
         same(c, np.tril(whole) if uplo is Uplo.LOWER else np.triu(whole), uplo)
     assert kernels.launches
 

@@ -13,11 +13,13 @@ from typing import Any, NamedTuple
 
 from ...operands import Operand
 from ...types import Region, Uplo
-from ..copies import emit_scale, emit_zeros_beyond, most_workspace
+from ..copies import emit_scale, emit_zeros, emit_zeros_beyond, most_workspace
 from ..launch_list import BETA, LaunchList, cached_launch_list
 from .gemm import emit_gemm
 
 __all__ = ["ProductTerm", "TriangleUpdate", "emit_triangle", "launch_list_of_triangle"]
+
+SHORT = 64  # rows of C from which on its triangle is filled in less time than all of it
 
 
 class ProductTerm(NamedTuple):
@@ -54,8 +56,16 @@ class TriangleUpdate(NamedTuple):
         return Region.of(self.uplo, self.hermitian)
 
     def clear_beyond(self, launches: LaunchList, c: Operand) -> None:
-        """Emit zeros beyond the triangle of a new C."""
-        if self.is_new_output:
+        """Emit zeros beyond the triangle of a new C, of which nothing is computed yet.
+
+        Of a stack of small matrices all is filled: memory takes them whole sooner than the short columns of
+        triangles.
+        """
+        if not self.is_new_output:
+            return
+        if c.batch > 1 and c.rows < SHORT:
+            emit_zeros(launches, c)
+        else:
             emit_zeros_beyond(launches, c, self.uplo)
 
 
