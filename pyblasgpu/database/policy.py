@@ -231,6 +231,7 @@ class Policy:
     packed_share: float = _value("share of DRAM's rate", "that packing reaches")
     read_c_share: ByDtype = _value("share of DRAM's rate", "at which products read C")
     read_c_wait: float = _value("seconds", "that persistent blocks of batches wait for an element of C")
+    long_code_seconds: float = _value("seconds", "that a kernel of much code waits for it, where others ran")
     prefetch_c_max_k: float = _value("k", "up to which products ask L2 for C ahead")
 
     packed_min_work: float = _value("m n k", "of products that are worth packing", _sms)

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..gpu.device import Device
+from ..kernels.registry import family_of
 from ..model.block_cost import dram_rate
 from ..model.columns import Columns
 from ..model.gemm import dram_cycles, gemm_block
@@ -67,6 +68,7 @@ __all__ = [
     "Row",
     "estimates",
     "fastest",
+    "fetching_code",
     "from_override",
     "is_tuned",
     "prefetches_c",
@@ -74,6 +76,8 @@ __all__ = [
     "reading_c",
     "table",
 ]
+
+LONG_CODE = {False: 32, True: 64}  # sums of a thread: by FMAs, and on tensor cores
 
 
 def from_override(config: Any, problem: GemmProblem, device: Device) -> KernelChoice:
@@ -183,6 +187,8 @@ def _of_row(
         row.config, cycle, problem.extents, device, problem.splits, problem.region, problem.workspace_limit
     ):
         seconds = time.seconds * uncertainty + reading_c(row.config, problem, device)
+        if problem.extents[3:]:
+            seconds += fetching_code(row.config, problem, device)
         yield Candidate(seconds, time.splits, row.variant, row.measured, problem.copied, cycle * uncertainty)
 
 
@@ -247,6 +253,19 @@ def reading_c(config: Any, problem: GemmProblem, device: Device) -> float:
         tiles = config.grid(m, n, problem.region) * prod(batch) / (device.sm_count * resident)
         seconds += tiles * config.BLK_M * config.BLK_N / config.threads * policy.read_c_wait
     return seconds
+
+
+def fetching_code(config: Any, problem: GemmProblem, device: Device) -> float:
+    """Seconds that a batch waits for machine code.
+
+    After other kernels, those of more than 100 KB took Hopper 7 to 14 us longer, smaller ones 1. Rates are of
+    calls one after the other, which do not wait, so a part of that counts. Code grows with a thread's sums;
+    it is half as long in complex128, which is always loaded by vectors.
+    """
+    if not problem.is_batch or problem.region is not Region.ALL or problem.dtype.itemsize == 16:
+        return 0.0
+    is_long = config.sums >= LONG_CODE[family_of(config.STEM).tensor_cores]
+    return float(rates_of(device).long_code_seconds) if is_long else 0.0
 
 
 # --------------------------------------------------------------------------- the Configs that were measured

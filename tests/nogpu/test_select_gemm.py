@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 from select_cases import (
@@ -21,14 +22,16 @@ from pyblasgpu.database import Entry
 from pyblasgpu.dispatch import choose as selecting
 from pyblasgpu.dispatch import portfolio, tuned_files
 from pyblasgpu.dispatch.choose import select
+from pyblasgpu.dispatch.gemm import fetching_code
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.dispatch.product_kinds import three_m_variant
+from pyblasgpu.dispatch.product_kinds import GemmProblem, three_m_variant
+from pyblasgpu.dispatch.tuned_files import policy_of
 from pyblasgpu.gpu.device import known
 from pyblasgpu.model.occupancy import check_device, has_register_slack
 from pyblasgpu.model.score import cycles
 from pyblasgpu.tuning.prune import candidates
 from pyblasgpu.tuning.tuned_file_writer import merge, save
-from pyblasgpu.types import DTYPES
+from pyblasgpu.types import DTYPES, Region
 
 pytestmark = pytest.mark.usefixtures("levels")
 
@@ -210,6 +213,21 @@ def test_a_batch_needs_its_operands_from_memory():
     little = tiles("gemm_simt", "s")[1]
     estimate = cycles("gemm_simt", little, (16, 16, 1, 10**6), H200)
     assert estimate >= 10**6 * (2 * 16 + 16 * 16) * 4 / H200.dram_bytes
+
+
+def test_a_batch_waits_for_much_code():
+    """Of s, d and c, whose kernels load in two ways; and no single product, nor one triangle."""
+    extents, waits, no = (48, 48, 48, 1000), policy_of(H200).long_code_seconds, (False, False)
+    for dtype, sums, expected in ((S, 64, waits), (S, 16, 0), (D, 64, waits), (D, 32, 0), (Z, 64, 0)):
+        config = SimpleNamespace(sums=sums, STEM="gemm_mma" if dtype in (D, Z) else "gemm_simt")
+        of = partial(GemmProblem, (config.STEM,), dtype, "nn")
+        rest = None, no, False, (16, 16), no, False, None
+        for each, seconds in (
+            ((extents, Region.ALL), expected),
+            ((extents, Region.LOWER), 0),
+            ((extents[:3], Region.ALL), 0),
+        ):
+            assert fetching_code(config, of(*each, *rest), H200) == seconds
 
 
 def test_what_was_tuned_on_batches_serves_batches_alone(levels):
