@@ -343,8 +343,14 @@ class Policy:
     band_eigh_min_order: ByDtype = _value(
         "order", "from which on one symmetric matrix becomes a band before it is tridiagonal", _order, 64
     )
+    jacobi_eigh_max_order: ByDtype = _value(
+        "order", "up to which matrices of a batch are diagonal by rotations, not tridiagonal first"
+    )
     jacobi_svd_max_columns: ByDtype = _value(
         "columns", "up to which singular vectors come from rotations of columns"
+    )
+    gram_svd_max_columns: ByDtype = _value(
+        "columns", "up to which larger matrices' singular vectors come from eigenvectors of AᵀA, if they do"
     )
 
     host_min_order: ByDtype = _value("order", "from which on host matrices go to the device", trial=_HOST)

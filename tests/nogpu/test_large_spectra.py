@@ -14,6 +14,7 @@ from spectra_cases import definite_of, host, same
 from pyblasgpu import linalg
 from pyblasgpu.api.linalg import spectral_division, standard
 from pyblasgpu.api.linalg.arrays import Arrays, taken
+from pyblasgpu.api.linalg.gram_triplets import gram_triplets
 from pyblasgpu.api.linalg.halley import LARGE, weights
 from pyblasgpu.api.linalg.hermitian_triplets import hermitian_triplets
 from pyblasgpu.api.linalg.polar_division import divided_triplets, polar_triplets
@@ -157,6 +158,29 @@ def test_singular_values_of_batches(kind, shape, letter):
     check_singular(a, values[1])
 
 
+@pytest.mark.parametrize("shape", [(30, 30), (40, 25), (25, 40)])
+@pytest.mark.parametrize(
+    ("kind", "served"), [("random", True), ("signs", True), ("one", False), ("zero", False), ("huge", True)]
+)
+def test_refined_vectors_of_batches(kind, served, shape):
+    """By eigenvectors of AᵀA, which are not computed where a singular value of one matrix is small."""
+    m, n = shape
+    a = hermitian("random", "d", 3, max(m, n))[:, ::-1][:, :m, :n]
+    a[1] = hermitian(kind, "d", max(m, n))[:m, :n]
+    arrays, k = taken("svd", {"a": a}), min(shape)
+    for full in (False, True):
+        solved = []
+        with np.errstate(all="ignore"):
+            found = gram_triplets(
+                "svd", arrays, a, full, lambda g, seen=solved: seen.append(g) or np.linalg.eigh(g)
+            )
+        assert (found is not None) == served == bool(solved)
+        if found is not None:
+            u, s, vh = found
+            assert (u.shape[1:], vh.shape[1:]) == ((m, m if full else k), (n if full else k, n))
+            check_singular(a, s, u, vh)
+
+
 @pytest.mark.parametrize("letter", "dz")
 @pytest.mark.parametrize("shape", [(30, 30), (40, 25), (25, 40)])
 @pytest.mark.parametrize(("kind", "served"), [("random", True), ("signs", True), ("one", False)])
@@ -194,13 +218,14 @@ def test_polar_factors_of_what_is_not_finite():
     check_singular(a[::2], *(found[i][::2] for i in (1, 0, 2)))
 
 
-@pytest.mark.parametrize(("kind", "way"), [("random", "polar"), ("one", "both")])
-def test_stacks_of_double_precision(device, monkeypatch, kind, way):
-    """By polar factors of orders that kernels have, and of twice the order where these do not serve."""
+@pytest.mark.parametrize("kind", ["random", "one"])
+def test_stacks_of_double_precision(device, monkeypatch, kind):
+    """By eigenvectors of AᵀA, values alone by polar factors; by twice the order where these do not serve."""
     monkeypatch.setattr(syevd, "max_order", lambda dtype, device: 60)
     monkeypatch.setattr(gesdd, "serves", lambda *_, **options: False)
     seen = []
-    for name in ("polar_triplets", "hermitian_triplets"):
+    ways = ["gram_triplets", "polar_triplets", "hermitian_triplets"]
+    for name in ways:
         function = getattr(standard, name)
         monkeypatch.setattr(standard, name, lambda *a, f=function, n=name: seen.append(n) or f(*a))
     a = hermitian("random", "d", 2, 30)
@@ -208,7 +233,7 @@ def test_stacks_of_double_precision(device, monkeypatch, kind, way):
     u, s, vh = map(host, linalg.svd(fake_device.Array(a)))
     check_singular(a, s, u, vh)
     check_singular(a, host(linalg.svdvals(fake_device.Array(a))))
-    assert seen == ["polar_triplets", *["hermitian_triplets"] * (way == "both")] * 2
+    assert seen == (ways[:2] if kind == "random" else ways + ways[1:])
     check_singular(a[1], host(linalg.svdvals(fake_device.Array(a[1]))))
 
 
@@ -219,14 +244,14 @@ def test_columns_from_which_on_rotations_take_longer(device, monkeypatch, decide
     monkeypatch.setattr(syevd, "max_order", lambda dtype, device: 60)
     monkeypatch.setattr(Arrays, "may_wait", waits)
     seen = []
-    for name in ("polar_triplets", "svd_on_device"):
+    for name in ("gram_triplets", "svd_on_device"):
         function = getattr(standard, name)
         monkeypatch.setattr(standard, name, lambda *a, f=function, n=name: seen.append(n) or f(*a))
     for n in (10, 11):
         a = hermitian("random", "d", 2, n)
         u, s, vh = map(host, linalg.svd(fake_device.Array(a)))
         check_singular(a, s, u, vh)
-        assert seen.pop() == ("polar_triplets" if n > 10 and waits else "svd_on_device") and not seen
+        assert seen.pop() == ("gram_triplets" if n > 10 and waits else "svd_on_device") and not seen
 
 
 @pytest.mark.parametrize(("precision", "steps"), [(2e-15, 5), (1e-6, 5)])

@@ -17,9 +17,10 @@ from typing import Any
 from ...types import DTYPES, Dtype
 from .arrays import Arrays, gemm_of
 from .qr import qr
+from .square_triplets import Triplets, of_adjoint, square_triplets
 from .structures import conjugate_transpose
 
-__all__ = ["hermitian_triplets", "of_adjoint", "problem_of"]
+__all__ = ["hermitian_triplets", "problem_of"]
 
 #: ``solve(stack, first)`` returns eigenvalues, ascending, and eigenvectors of Hermitian matrices; vectors
 #: before the `first` one may be anything.
@@ -30,14 +31,6 @@ def problem_of(dtype: Dtype, n: int) -> tuple[Dtype, int]:
     """The dtype and the order of the Hermitian matrices for matrices of n columns, and no fewer rows."""
     wide = {"s": DTYPES["d"], "c": DTYPES["z"]}.get(dtype.letter)
     return (dtype, 2 * n) if wide is None else (wide, n)
-
-
-def of_adjoint(arrays: Arrays, triplets: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
-    """Left vectors, singular values and right vectors, as rows, of matrices from those of their adjoints."""
-    u, s, vh = triplets
-    if u is None:
-        return triplets
-    return conjugate_transpose(arrays, vh), s, conjugate_transpose(arrays, u)
 
 
 def hermitian_triplets(
@@ -65,8 +58,9 @@ def hermitian_triplets(
         adjoint = conjugate_transpose(arrays, a)
         return of_adjoint(arrays, hermitian_triplets(name, arrays, adjoint, full, with_vectors, solve))
     wide, order = problem_of(arrays.dtype, n)
-    by = _by_gram if order == n else _by_both
-    return by(name, arrays, a, wide, full, with_vectors, solve)
+    if order > n:
+        return _by_both(name, arrays, a, full, with_vectors, solve)
+    return _by_gram(name, arrays, a, wide, full, with_vectors, solve)
 
 
 def _by_gram(
@@ -85,29 +79,26 @@ def _by_gram(
 
 
 def _by_both(
-    name: str, arrays: Arrays, a: Any, dtype: Dtype, full: bool, with_vectors: bool, solve: Solve
+    name: str, arrays: Arrays, a: Any, full: bool, with_vectors: bool, solve: Solve
 ) -> tuple[Any, Any, Any]:
     """Singular values and vectors by those of [[0, A], [Aᴴ, 0]], of tall matrices in place of A by R."""
-    xp, (*_, m, n), basis = arrays.xp, a.shape, None
-    scale = xp.max(xp.abs(a), axis=(-2, -1), keepdims=True)
-    scale = xp.where(scale == 0, scale + 1, scale)
-    if m > n:
-        basis, a = qr(a, mode="full" if full else "economic", check_finite=False)
-        a = a[..., :n, :]
-    a = a / scale
-    zeros, adjoint = a * 0, conjugate_transpose(arrays, a)
-    both = xp.concat([xp.concat([zeros, a], axis=-1), xp.concat([adjoint, zeros], axis=-1)], axis=-2)
-    w, pairs = solve(both, n)
-    s = xp.flip(w, axis=-1)[..., :n]
-    s = xp.where(s < 0, s * 0, s) * scale[..., 0]
-    if not with_vectors:
-        return None, s, None
-    pairs = xp.flip(pairs, axis=-1)[..., :n]
-    u, v = (_orthonormal(arrays, each) for each in (pairs[..., :n, :], pairs[..., n:, :]))
-    if basis is not None:
-        columns = gemm_of(name, basis[..., :n], u, dtype)
-        u = xp.concat([columns, basis[..., n:]], axis=-1) if full else columns
-    return u, s, conjugate_transpose(arrays, v)
+    xp, n = arrays.xp, a.shape[-1]
+
+    def solve_square(a: Any) -> Triplets:
+        zeros, adjoint = a * 0, conjugate_transpose(arrays, a)
+        both = xp.concat([xp.concat([zeros, a], axis=-1), xp.concat([adjoint, zeros], axis=-1)], axis=-2)
+        w, pairs = solve(both, n)
+        s = xp.flip(w, axis=-1)[..., :n]
+        s = xp.where(s < 0, s * 0, s)
+        if not with_vectors:
+            return None, s, None
+        pairs = xp.flip(pairs, axis=-1)[..., :n]
+        u, v = (_orthonormal(arrays, each) for each in (pairs[..., :n, :], pairs[..., n:, :]))
+        return u, s, v
+
+    found = square_triplets(name, arrays, a, full, solve_square)
+    assert found is not None
+    return found
 
 
 def _orthonormal(arrays: Arrays, columns: Any, full: bool = False) -> Any:

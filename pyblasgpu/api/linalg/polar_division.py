@@ -17,8 +17,8 @@ from ..keyword.level3 import gemm
 from .arrays import Arrays, gemm_of
 from .checks import host_values
 from .halley import LEAST, hermitian_part, norm_bound, norm_bounds, scaled, unitary_factor
-from .hermitian_triplets import of_adjoint
 from .qr import qr
+from .square_triplets import Triplets, not_zero, of_adjoint, square_triplets
 from .structures import conjugate_transpose
 
 __all__ = ["divided_triplets", "polar_triplets"]
@@ -52,36 +52,22 @@ def polar_triplets(
     solve : callable
         ``solve(matrices)`` returns eigenvalues and eigenvectors of Hermitian matrices, with both triangles.
     """
-    xp, (*_, m, n), basis = arrays.xp, a.shape, None
-    if m < n:
-        adjoint = conjugate_transpose(arrays, a)
-        found = polar_triplets(name, arrays, adjoint, full, with_vectors, solve)
-        return None if found is None else of_adjoint(arrays, found)
-    scale = _not_zero(arrays, xp.max(xp.abs(a), axis=(-2, -1)))
-    a = a / scale[..., None, None]
-    if m > n:
-        basis, a = qr(a, mode="full" if full else "economic", check_finite=False)
-        a = a[..., :n, :]
-    bound = _not_zero(arrays, norm_bounds(arrays, a))
-    a = a / bound[..., None, None]
-    factor = unitary_factor(arrays, a)
-    w, v = solve(hermitian_part(arrays, gemm_of(name, factor, a, arrays.dtype, trans_a="C")))
-    if host_values(xp.any(w <= _small(arrays))):  # not where it is NaN
-        return None
-    s = xp.flip(w, axis=-1) * bound[..., None] * scale[..., None]
-    if not with_vectors:
-        return None, s, None
-    v = xp.flip(v, axis=-1)
-    u = gemm_of(name, factor, v, arrays.dtype)
-    if basis is not None:
-        columns = gemm_of(name, basis[..., :n], u, arrays.dtype)
-        u = xp.concat([columns, basis[..., n:]], axis=-1) if full else columns
-    return u, s, conjugate_transpose(arrays, v)
+    xp = arrays.xp
 
+    def solve_square(a: Any) -> Triplets | None:
+        bound = not_zero(arrays, norm_bounds(arrays, a))
+        a = a / bound[..., None, None]
+        factor = unitary_factor(arrays, a)
+        w, v = solve(hermitian_part(arrays, gemm_of(name, factor, a, arrays.dtype, trans_a="C")))
+        if host_values(xp.any(w <= _small(arrays))):  # not where it is NaN
+            return None
+        s = xp.flip(w, axis=-1) * bound[..., None]
+        if not with_vectors:
+            return None, s, None
+        v = xp.flip(v, axis=-1)
+        return gemm_of(name, factor, v, arrays.dtype), s, v
 
-def _not_zero(arrays: Arrays, x: Any) -> Any:
-    """Numbers, and 1 in place of 0."""
-    return arrays.xp.where(x == 0, x + 1, x)
+    return square_triplets(name, arrays, a, full, solve_square)
 
 
 def _small(arrays: Arrays) -> float:

@@ -19,6 +19,7 @@ from ...types import Dtype
 from ..lapack.eigen import Vectors, eigen_of_host_stack, eigen_on_device
 from ..lapack.singular import svd_of_host_stack, svd_on_device
 from .arrays import Arrays
+from .gram_triplets import gram_triplets
 from .hermitian_triplets import hermitian_triplets, problem_of
 from .polar_division import divided_triplets, polar_triplets
 from .spectral_division import divided_eigenpairs
@@ -255,6 +256,12 @@ def _takes_longer(arrays: Arrays, k: int, with_vectors: bool) -> bool:
     return with_vectors and k > most and arrays.may_wait
 
 
+def _goes_by_products(arrays: Arrays, k: int) -> bool:
+    """Whether singular vectors of a lesser extent k come from eigenvectors of AᵀA first."""
+    most: float = policy_at(arrays.device).gram_svd_max_columns.get(arrays.dtype.letter, 0)
+    return k <= most
+
+
 def _large_triplets(
     name: str, arrays: Arrays, matrix: Any, full: bool, with_vectors: bool
 ) -> tuple[Any, Any, Any]:
@@ -271,6 +278,10 @@ def _large_triplets(
         return values, vectors
 
     is_one = prod(batch) == 1 and with_vectors
+    if with_vectors and arrays.may_wait and _goes_by_products(arrays, min(m, n)) and fits(dtype, min(m, n)):
+        found = gram_triplets(name, arrays, matrix, full, solve_hermitian)
+        if found is not None:
+            return found
     goes_by_polar = dtype is arrays.dtype and arrays.may_wait
     if goes_by_polar and fits(dtype, min(m, n)) and not is_one:
         found = polar_triplets(name, arrays, matrix, full, with_vectors, solve_hermitian)
