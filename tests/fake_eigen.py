@@ -12,6 +12,7 @@ from fake_routines import elements
 from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.factor.eigen.band_chase import FILLS
 from pyblasgpu.kernels.factor.eigen.band_chase import WANTS_VECTORS as WANTS_REFLECTORS
+from pyblasgpu.kernels.factor.eigen.jacobi_columns import SYMMETRIC, WANTS_U
 from pyblasgpu.kernels.factor.eigen.jacobi_svd import CONJ_A, CONJ_U, CONJ_V, WANTS_V
 from pyblasgpu.kernels.factor.eigen.sytrd_steps import BEYOND
 from pyblasgpu.kernels.factor.eigen.tridiagonal_merge import IS_LAST, WANTS_ENDS, WANTS_VECTORS
@@ -206,3 +207,28 @@ def jacobi_svd(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
         if u is not None and v is not None:
             u[z] = (left.conj() if options & CONJ_U else left) if is_finite else np.nan
             v[z] = (right.T if options & CONJ_V else right.conj().T) if is_finite else np.nan
+
+
+def jacobi_columns(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """Whole real matrices with no fewer rows than columns, several a block."""
+    m, n, options, batch, a_rs, a_cs, step, *steps = numbers
+    u_rs, u_cs, v_rs, v_cs, a_step, s_batch, u_step, v_step, info_step = steps
+    config = fake.source.config
+    assert n <= m <= config.COLS and grid == (config.grid(batch), 1, 1)
+    a = fake.view(pointers[0], m, n, a_rs, a_cs, batch, a_step)
+    sigma = _reals(fake.dtype, pointers[1], n, step, batch, s_batch)
+    u = fake.view(pointers[2], m, n, u_rs, u_cs, batch, u_step) if options & WANTS_U else None
+    v = fake.view(pointers[3], n, n, v_rs, v_cs, batch, v_step) if config.VECTORS else None
+    info = words(pointers[4], 1, 1, batch, info_step)
+    for z in range(batch):
+        is_finite = np.isfinite(np.tril(a[z]) if options & SYMMETRIC else a[z]).all()
+        given = a[z] if is_finite else np.eye(m, n)
+        if options & SYMMETRIC:
+            values, left = np.linalg.eigh(given, "L")
+        else:
+            left, values, right = np.linalg.svd(given, full_matrices=False)
+        sigma[z], info[z, 0] = values if is_finite else np.nan, 0 if is_finite else n
+        if u is not None:
+            u[z] = left if is_finite else np.nan
+        if v is not None:
+            v[z] = right.T if is_finite else np.nan

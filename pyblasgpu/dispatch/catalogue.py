@@ -44,7 +44,8 @@ def _of_device(device: Device) -> Iterator[KernelSource]:
     for stem, family in FIXED.items():
         if family.runs_on(device) and not family.on_request:
             for dtype in family.dtypes:
-                yield from fixed_kernels(stem, dtype, device)
+                if not family.gives_way(dtype, device):
+                    yield from fixed_kernels(stem, dtype, device)
 
 
 # --------------------------------------------------------------------------------------------- products

@@ -87,6 +87,8 @@ class Family:
     needs : (int, int)
         Compute capability from which on its kernels run, whatever the Config. What a Config needs by its
         parameters is its own to say.
+    successor : str
+        A family that serves its calls instead, in the dtypes of that one, where that one runs.
     only : (int, int), optional
         The one compute capability on which its kernels run.
     tensor_cores : bool
@@ -121,6 +123,7 @@ class Family:
     layout_fields: tuple[str, ...] = ()
     dtypes: tuple[str, ...] = tuple(DTYPES)
     needs: tuple[int, int] = (0, 0)
+    successor: str = ""
     only: tuple[int, int] | None = None
     tensor_cores: bool = False
     space_name: str = ""
@@ -187,6 +190,13 @@ class Family:
         if self.only is not None and device.cc != self.only:
             return False
         return device.cc >= self.needs and (not self.tensor_cores or device.has_double_mma)
+
+    def gives_way(self, dtype: str, device: Device) -> bool:
+        """Whether its `successor` serves calls of a dtype on a device."""
+        if not self.successor:
+            return False
+        family = family_of(self.successor)
+        return dtype in family.dtypes and family.runs_on(device)
 
     def complete(self, parameters: dict[str, int]) -> dict[str, int]:
         """`parameters`, with the defaults of those that were not there when they were written down."""

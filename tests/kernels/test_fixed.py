@@ -54,6 +54,8 @@ LEAVES = [
     *product(["geqp3_panel", "orhr_leaf"], DTYPES, [CC]),
     *product(["sytrd", "sytrd_resident", "band_chase"], DTYPES, [CC]),
     *product(["ormtr"], "sdc", [CC]),
+    *product(["jacobi_eigh"], "cz", [CC, AMPERE]),
+    *product(["jacobi_eigh"], "sd", [AMPERE]),
     *product(["ldl_triangle", "ldl_rows", "sytrf_panel"], "sd", [CC]),
 ]
 
@@ -117,14 +119,16 @@ def test_packing_and_small_triangles(letter, cc):
 @pytest.mark.parametrize(
     "stem, letter",
     [
-        *product(["jacobi_eigh", "jacobi_svd", "gemm_grouped", "trmm_stack"], DTYPES),
-        *product(["tridiagonal_merge"], "sd"),
+        *product(["jacobi_svd", "gemm_grouped", "trmm_stack"], DTYPES),
+        *product(["jacobi_columns", "tridiagonal_merge"], "sd"),
         *product(["geqp3"], "sz"),
         ("sytrf_panel", "z"),
     ],
 )
 def test_kernels_of_all_sizes(stem, letter, name):
     device = known(name)
+    if not family_of(stem).runs_on(device):
+        pytest.skip("not for this architecture")
     sources = list(fixed_kernels(stem, letter, device))
     assert len(sources) > 1
     for source in sources:

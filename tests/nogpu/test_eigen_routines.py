@@ -54,8 +54,9 @@ def test_eigenvalues_and_vectors(kernels, letter, uplo, n):
     names = [name for name, *_ in kernels.launches]
     is_divided = n > eigh_jacobi.max_order(DTYPES[letter], known("h200"))
     is_held = n <= FIXED["sytrd_resident"].fixed_config(letter).ORDER
+    kernel = "jacobi_columns" if is_divided or letter in "sd" else "jacobi_eigh"
     assert names.count("sytrd_resident" if is_held else "sytrd") == 3 * is_divided
-    assert names.count("jacobi_eigh") == 3
+    assert names.count(kernel) == 3
     assert is_divided or len(names) == 3
 
 
@@ -164,7 +165,7 @@ def test_large_batches_are_one_launch(kernels):
 def test_the_largest_order(letter, name):
     device, dtype = replace(known(name), ordinal=-1), DTYPES[letter]
     largest = eigh_batched.max_order(dtype, device)
-    assert eigh_jacobi.max_order(dtype, device) == 64
+    assert eigh_jacobi.max_order(dtype, device) == (31 if dtype.is_complex else 32)
     assert largest == 16384
 
 
@@ -206,9 +207,14 @@ def test_singular_values_and_vectors(kernels, letter, m, n):
     np.testing.assert_array_equal(a, given)
 
 
-def test_small_matrices_are_one_launch(kernels):
-    svd(matrix_of("random", "s", 5, 100, 100))
-    assert [name for name, *_ in kernels.launches] == ["jacobi_svd"]
+@pytest.mark.parametrize(
+    ("letter", "m", "n", "kernel"),
+    [("s", 100, 100, "jacobi_svd"), ("d", 64, 50, "jacobi_columns"), ("d", 64, 32, "jacobi_svd"),
+     ("z", 5, 5, "jacobi_svd")],
+)  # fmt: skip
+def test_small_matrices_are_one_launch(kernels, letter, m, n, kernel):
+    svd(matrix_of("random", letter, 5, m, n))
+    assert [name for name, *_ in kernels.launches] == [kernel]
 
 
 @pytest.mark.parametrize("name", ["h200", "a100"])

@@ -203,7 +203,9 @@ def test_arrays_on_a_device(card, monkeypatch, letter, stem, overwrite, options)
         function(fake_device.Array(np.zeros((17, 17), a.dtype)))
 
 
-@pytest.mark.parametrize(("name", "kernel"), [("zheevd", "jacobi_eigh"), ("dgesdd", "jacobi_svd")])
+@pytest.mark.parametrize(
+    ("name", "kernel"), [("zheevd", "jacobi_eigh"), ("dgesdd", "jacobi_columns"), ("zgesdd", "jacobi_svd")]
+)
 @pytest.mark.parametrize("order", "CF")
 def test_a_new_result_begins_as_no_copy(card, name, kernel, order):
     (a,) = arguments_of(name[0], "gesdd" if "ge" in name else "syevd", 3)

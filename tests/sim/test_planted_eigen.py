@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from . import test_eigh_divided, test_jacobi_eigh, test_jacobi_svd
+from . import test_eigh_divided, test_jacobi_columns, test_jacobi_eigh, test_jacobi_svd
 from .kernel_checks import Check, one_each
 from .planting import assert_caught, parameters
 
@@ -35,6 +35,11 @@ def svd(test: Callable = test_jacobi_svd.check, **options) -> Check:
 
 
 @one_each
+def columns(test: Callable = test_jacobi_columns.check, **options) -> Check:
+    return jacobi("jacobi_columns", test, options)
+
+
+@one_each
 def reduced(test: Callable = test_eigh_divided.check, **options) -> Check:
     return Check("sytrd", lambda module: test(sytrd=module, **options))
 
@@ -59,6 +64,8 @@ MIXED, ALONE = eigh(test_jacobi_eigh.mixed), eigh(test_jacobi_eigh.values_alone)
 ODD, EVEN, COMPLEX = eigh(n=7, threads=BLOCK), eigh(n=8, threads=BLOCK), eigh(letter="z", n=8)
 TEN = eigh(n=10, threads=BLOCK)
 PAIRS, ZEROS = svd(m=13, n=11), svd(kind="zero columns", m=8, n=6)
+SIX, EIGEN = columns(m=6, n=6), columns(test_jacobi_columns.check_symmetric)
+SEVERAL = columns(m=20, n=19, cols=64)
 SPREAD = reduced(letter="s", n=24, blocks=2)
 SIGNS = merged(kind="signs", n=12, batch=3)
 WARPS, CLUSTER = resident(n=5, resident=(1, 2, 1)), resident(letter="z", n=4, resident=(1, 1, 2))
@@ -123,6 +130,24 @@ DEFECTS = [
     ("factor.eigen.jacobi_eigh", "matrix * stride_v * REALS", "0", MIXED),
     ("factor.eigen.jacobi_svd", "matrix * stride_u * REALS", "0", svd(batch=2)),
     ("factor.eigen.jacobi_svd", "while i < n and is_here:", "while i < n:", svd(test_jacobi_svd.mixed, n=3)),
+    # columns in registers
+    ("factor.eigen.halves", "select(is_second, y[k + half], y[k]) + shuffle", "y[k] + shuffle", SIX),
+    ("factor.eigen.column_steps", "t = twice * r * r", "t = g * r * r", SIX),
+    ("factor.eigen.column_steps", "x[pair * EACH + row] -= acc[i]", "x[pair * EACH + row] += acc[i]", SIX),
+    ("factor.eigen.column_steps", "theirs[part] = shuffle(theirs[part], source)", "pass", SIX),
+    ("factor.eigen.column_steps", "mine[part] = select(is_upper, other, mine[part])", "pass", SIX),
+    ("factor.eigen.column_steps", "s = c * w", "s = c", SIX),
+    ("factor.eigen.column_steps", "y[k * EACH + row] *= acc[1]", "pass", SIX),
+    ("factor.eigen.column_steps", "i if row < ROWS else int32(m + i)", "i", SIX),
+    ("factor.eigen.column_steps", "        sync_warp()\n        if first_lane", "        if first_lane", SIX),
+    ("factor.eigen.jacobi_columns", "restore(0, x, y)", "pass", SIX),
+    ("factor.eigen.jacobi_columns", "            if not IS_WHOLE:\n                sync()\n", "", SEVERAL),
+    ("factor.eigen.jacobi_columns", "store(0, x, y, s, p, q, n, m, row)", "pass", SEVERAL),
+    ("factor.eigen.jacobi_columns", "values[i] = shift - values[i]", "pass", EIGEN),
+    ("factor.eigen.jacobi_columns", "matrix * stride_v", "0", columns(batch=2)),
+    ("factor.eigen.definite", "if i >= j:", "if i > j:", EIGEN),
+    ("factor.eigen.definite", "s[i * ld + i] += shift", "pass", EIGEN),
+    ("factor.eigen.definite", "real(BEYOND) * max(norm, real(1))", "real(0.25) * norm", columns(test_jacobi_columns.check_symmetric, kind="signs")),
     # divide and conquer
     ("factor.clusters", "        if has_clusters and blocks > 1:", "        if False:", SPREAD),
     ("factor.eigen.sytrd", "real(-0.5)", "real(0.5)", reduced()),
@@ -158,7 +183,7 @@ DEFECTS = [
     ("factor.eigen.band_steps", "                v[part] -= acc[part]", "                pass", chased()),
     ("factor.eigen.band_steps", "v, h, sums, others, warp", "v, h, sums, parts, warp", chased()),
     ("factor.eigen.band_steps", "is_there = (i <= WIDTH)", "is_there = (i < WIDTH)", chased()),
-    ("factor.eigen.band_steps", "sent = select(is_second, y[k], y[k + half])", "sent = y[k]", chased()),
+    ("factor.eigen.halves", "sent = select(is_second, y[k], y[k + half])", "sent = y[k]", chased()),
     ("factor.eigen.band_steps", "x[at + 1] -= w[1] * z[at] - w[0]", "x[at + 1] -= w[1] * z[at] + w[0]", chased(letter="z")),
     ("factor.eigen.deflation", "-z if is_second and coupling < real(0) else z", "z", SIGNS),
     ("factor.eigen.deflation", "(is_second and y == x)", "False", merged(kind="zero")),

@@ -6,8 +6,10 @@ It is one launch: a matrix is in the shared memory of a block from beginning to 
 from __future__ import annotations
 
 from ...dispatch.choose import select
+from ...dispatch.tuned_files import policy_of
 from ...gpu.device import Device, current
-from ...kernels.factor.eigen import jacobi_eigh
+from ...kernels.factor.eigen import jacobi_columns, jacobi_eigh
+from ...kernels.registry import family_of
 from ...operands import Operand
 from ...types import Dtype
 from ..launch_list import LaunchList
@@ -20,22 +22,50 @@ Vectors = bool | tuple[int, int]
 
 
 def max_order(dtype: Dtype, device: Device) -> int:
-    """Return the largest order of matrices of a dtype for which there is a kernel on a device."""
-    config = select(jacobi_eigh.STEM, dtype, "", (), device).config
-    order: int = config.fitting(device.shared_per_block).ORDER
-    return order
+    """Return the largest order of matrices of a dtype that are solved here on a device: there is a kernel,
+    and divide and conquer is not faster.
+    """
+    if family_of(jacobi_eigh.STEM).gives_way(dtype.letter, device):
+        order = max(jacobi_columns.SHAPES)
+    else:
+        order = select(jacobi_eigh.STEM, dtype, "", (), device).config.ORDER
+    return int(min(order, policy_of(device).jacobi_eigh_max_order.get(dtype.letter, order)))
 
 
 def emit(launches: LaunchList, w: Operand, info: Operand, v: Operand, a: Operand, vectors: Vectors) -> None:
     """Emit the whole call; the lower triangle of A is read. See `eigh_batched`."""
-    device, n = current(launches.device), a.rows
-    best = select(jacobi_eigh.STEM, launches.dtype, "", (n,), device).config.fitting(device.shared_per_block)
-    config = best.specialize(n)
+    in_columns = family_of(jacobi_eigh.STEM).gives_way(launches.dtype.letter, current(launches.device))
+    (_emit_in_columns if in_columns else _emit_two_sided)(launches, w, info, v, a, bool(vectors))
+
+
+def _emit_two_sided(
+    launches: LaunchList, w: Operand, info: Operand, v: Operand, a: Operand, vectors: bool
+) -> None:
+    n = a.rows
+    config = select(jacobi_eigh.STEM, launches.dtype, "", (), current(launches.device)).config
 
     def integers(a: Operand, w: Operand, v: Operand, info: Operand) -> tuple[int, ...]:
         reals = w.dtype.reals_per_element
         strides = a.row_stride, a.col_stride, w.row_stride * reals, v.row_stride, v.col_stride
         batches = a.batch_stride, w.batch_stride * reals, v.batch_stride, words(info)[1]
-        return n, int(bool(vectors)), int(a.conj), config.lanes(n), a.batch, *strides, *batches
+        return n, int(vectors), int(a.conj), config.lanes(n), a.batch, *strides, *batches
 
     launches.emit_batch(jacobi_eigh.source(config), config.grid(n, a.batch), (a, w, v, info), integers, ())
+
+
+def _emit_in_columns(
+    launches: LaunchList, w: Operand, info: Operand, v: Operand, a: Operand, vectors: bool
+) -> None:
+    """Emit the launch for singular values of positive definite matrices, which have left vectors alone."""
+    best = select(jacobi_columns.STEM, launches.dtype, "", (), current(launches.device)).config
+    config, options = best.specialize(a.rows, False), jacobi_columns.SYMMETRIC
+    options |= jacobi_columns.WANTS_U * vectors
+
+    def integers(a: Operand, w: Operand, v: Operand, _: Operand, info: Operand) -> tuple[int, ...]:
+        reals, steps = w.dtype.reals_per_element, (v.row_stride, v.col_stride)
+        strides = a.row_stride, a.col_stride, w.row_stride * reals, *steps, *steps
+        batches = a.batch_stride, w.batch_stride * reals, v.batch_stride, v.batch_stride, words(info)[1]
+        return a.rows, a.rows, options, a.batch, *strides, *batches
+
+    source, grid = jacobi_columns.source(config), config.grid(a.batch)
+    launches.emit_batch(source, grid, (a, w, v, v, info), integers, ())

@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from ...dispatch.choose import select
 from ...gpu.device import Device, current
-from ...kernels.factor.eigen import jacobi_svd
+from ...kernels.factor.eigen import jacobi_columns, jacobi_svd
+from ...kernels.registry import family_of
 from ...operands import Operand
 from ...types import Dtype, Region, Side, Trans
 from ..copies import emit_copy, emit_scale
@@ -87,30 +88,51 @@ def emit(
     m, n = tall.a.rows, tall.a.cols
     best = _best(launches.dtype, current(launches.device))
     is_full = vectors and tall.left.cols > n
-    if not is_full and best.specialize(m + n * vectors, n) is not None:
+    has_kernel = best.specialize(m + n * vectors, n) or columns_config(launches, m, n, vectors)
+    if not is_full and has_kernel:
         _emit_kernel(launches, best, tall)
         return
     with launches.temporary():
         _emit_by_factors(launches, best, tall)
 
 
+def columns_config(
+    launches: LaunchList, m: int, n: int, vectors: bool
+) -> jacobi_columns.JacobiColumns | None:
+    """The Config of the kernel that has small real matrices in registers; None where they are not."""
+    family, device = family_of(jacobi_columns.STEM), current(launches.device)
+    if launches.dtype.letter not in family.dtypes or not family.runs_on(device):
+        return None
+    best: jacobi_columns.JacobiColumns = select(jacobi_columns.STEM, launches.dtype, "", (), device).config
+    config = best.specialize(n, vectors)
+    return config if config is not None and m <= config.COLS else None
+
+
 def _emit_kernel(launches: LaunchList, best: jacobi_svd.JacobiSvd, tall: _Tall) -> None:
     """Emit the launch of a problem that fits into shared memory."""
     sigma, info, left, right, a, vectors = tall
-    rows = a.rows + a.cols * vectors
-    config = best.specialize(rows, a.cols)
+    rows, columns = a.rows + a.cols * vectors, columns_config(launches, a.rows, a.cols, vectors)
+    config = columns or best.specialize(rows, a.cols)
     assert config is not None
-    team, reals = config.team(rows, a.cols), sigma.dtype.reals_per_element
-    options = jacobi_svd.options_of(vectors, a.conj, left.conj, right.conj)
+    if isinstance(config, jacobi_columns.JacobiColumns):
+        options, threads = jacobi_columns.WANTS_U * vectors, tuple[int, ...]()
+        source, grid = jacobi_columns.source(config), config.grid(a.batch)
+    else:
+        team = config.team(rows, a.cols)
+        options, threads = (
+            jacobi_svd.options_of(vectors, a.conj, left.conj, right.conj),
+            (team.lanes, team.width),
+        )
+        source, grid = jacobi_svd.source(config), config.grid(team, a.batch)
+    reals = sigma.dtype.reals_per_element
 
     def integers(a: Operand, sigma: Operand, left: Operand, right: Operand, info: Operand) -> tuple[int, ...]:
-        numbers = a.rows, a.cols, options, team.lanes, team.width, a.batch
+        numbers = a.rows, a.cols, options, *threads, a.batch
         strides = a.row_stride, a.col_stride, sigma.row_stride * reals, left.row_stride, left.col_stride
         batches = a.batch_stride, sigma.batch_stride * reals, left.batch_stride, right.batch_stride
         return *numbers, *strides, right.row_stride, right.col_stride, *batches, words(info)[1]
 
-    operands = a, sigma, left, right, info
-    launches.emit_batch(jacobi_svd.source(config), config.grid(team, a.batch), operands, integers, ())
+    launches.emit_batch(source, grid, (a, sigma, left, right, info), integers, ())
 
 
 def _emit_by_factors(launches: LaunchList, best: jacobi_svd.JacobiSvd, tall: _Tall) -> None:

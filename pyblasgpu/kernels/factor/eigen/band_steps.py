@@ -13,6 +13,7 @@ from ....gpu.backend import cuda, device_function, in_order, ptx, unrolled
 from ...common.kernel_config import WARP
 from ..lane_sums import adder, over_lanes
 from ..qr.reflector import BETA, FACTOR, TAU, reflector
+from .halves import halver
 
 __all__ = ["band_loader", "keeper", "stepper"]
 
@@ -157,18 +158,9 @@ def _updater(config: Any) -> tuple[Callable, Callable]:
 
 def _spreader(count: int) -> Callable:
     """``sums(0, y, lane)``: ``y[0]`` becomes the sum over the warp of element ``lane // (32 / count)`` of y,
-    of which there are `count`, a power of two. Lanes exchange halves of what they have left.
+    of which there are `count`, a power of two.
     """
-    shuffle, int32, select = ptx.shuffle, ptx.types.int32, ptx.select
-
-    def halver(half: int, distance: int) -> Callable:
-        @device_function
-        def one(k, y, lane):
-            is_second = (lane & distance) != 0
-            sent = select(is_second, y[k], y[k + half])
-            y[k] = select(is_second, y[k + half], y[k]) + shuffle(sent, int32(lane ^ distance))
-
-        return unrolled(half, one)
+    shuffle, int32 = ptx.shuffle, ptx.types.int32
 
     @device_function
     def one_more(k, y, lane):

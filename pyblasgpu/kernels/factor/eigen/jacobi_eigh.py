@@ -13,8 +13,8 @@ they are in different banks. The column that stays where it is has a place of it
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from dataclasses import dataclass
+from typing import ClassVar
 
 from ....errors import require
 from ....gpu.backend import cuda, device_function, ptx
@@ -37,7 +37,6 @@ PARAMETERS = parameters(
     "int64: a_rs, a_cs, w_step, v_rs, v_cs, stride_a, stride_w, stride_v, stride_info",
 )
 SWEEPS = 100  # at most; ten are many, but two clusters of equal eigenvalues take fifty
-SMALL = 64  # threads of a block whose matrices have a warp each at most
 #: Threads that a multiprocessor is to hold, by bytes of an element: what registers allow without spills, of
 #: the kernel whose matrices are of a warp, and of others.
 RESIDENT_THREADS = {4: (768, 1024), 8: (768, 768), 16: (512, 512)}
@@ -59,9 +58,9 @@ class JacobiEigh(BlockConfig):
         The largest order of a matrix, even.
     """
 
-    DIM: int = 256
-    TEAM: int = 256
-    ORDER: int = 64
+    DIM: int = 64
+    TEAM: int = 32
+    ORDER: int = 32
 
     STEM: ClassVar[str] = STEM
 
@@ -108,20 +107,6 @@ class JacobiEigh(BlockConfig):
         m, reals = self.ORDER, self.dtype_facts.reals_per_element
         each = (1 + reals) * m + reals * (m // 2 + 1) * m + reals * m * self.ldv
         return -(-(PARTIALS + self.teams * each) * self.dtype_facts.real_size // 16) * 16
-
-    @property
-    def variants(self) -> tuple[Self, ...]:
-        if self.ORDER <= WARP:
-            return (self,)
-        return replace(self, DIM=SMALL, TEAM=WARP, ORDER=WARP), self
-
-    def fitting(self, shared_per_block: int) -> Self:
-        """The Config for a device whose blocks have `shared_per_block` bytes of shared memory."""
-        return [each for each in self.variants if each.shared_bytes <= shared_per_block][-1]
-
-    def specialize(self, order: int) -> Self:
-        """The Config for matrices of this order: of small ones more are resident."""
-        return next(each for each in self.variants if order <= each.ORDER)
 
     def lanes(self, order: int) -> int:
         """Threads of a matrix of this order."""

@@ -27,6 +27,7 @@ PARAMETERS = parameters(
     "int64: v_rs, v_cs, stride_work, stride_tau, stride_v",
 )
 VECTOR_BYTES = 16
+LEAST = 64  # order of the kernel for the smallest matrices
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,10 @@ class Ormtr(BlockConfig):
 
     @property
     def variants(self) -> tuple[Self, ...]:
-        """The Config for matrices of half the order, and this one."""
-        return replace(self, ORDER=self.ORDER // 2, TEAM=self.TEAM // 2), self
+        """Configs for matrices of half the order each, and this one."""
+        if self.ORDER <= LEAST:
+            return (self,)
+        return *replace(self, ORDER=self.ORDER // 2, TEAM=self.TEAM // 2).variants, self
 
     def specialize(self, order: int, shared: int) -> Self | None:
         """The Config for matrices of this order in blocks of `shared` bytes, if there is one."""

@@ -38,7 +38,7 @@ PARAMETERS = parameters(
 MOST_BLOCKS = 8  # blocks of a cluster that all devices with clusters run
 MOST_REGISTERS, REGISTERS = 255, 1 << 16  # of a thread, of a multiprocessor
 WAVES = 2  # of blocks of clusters, at most
-SMALLER = 4  # rows of a lane up to which a kernel serves smaller matrices too
+LEAST = 2  # rows of a lane of the kernel for the smallest matrices
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,8 @@ class SytrdResident(KernelConfig):
 
     @property
     def variants(self) -> tuple[Self, ...]:
-        """The Config for small matrices and this one."""
-        return (self._halved(), self) if self.ROWS > SMALLER else (self,)
+        """Configs for smaller matrices, of half the order each, and this one."""
+        return (*self._halved().variants, self) if self.ROWS > LEAST else (self,)
 
     def _halved(self) -> Self:
         """The Config for matrices of half the order, which have a quarter of the elements."""
