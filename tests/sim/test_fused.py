@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from itertools import cycle
+
 import pytest
 from covering import pairs
 
 from pyblasgpu.gpu.simulator import intrinsics as simulator
 from pyblasgpu.kernels.gemm import trmm_fused, trsm_fused_phases
-from pyblasgpu.types import DTYPES, Triangle
+from pyblasgpu.types import DTYPES, Side, Triangle, Uplo
 
 from . import test_trmm_fused, test_trsm_fused
 from .test_trmm_fused import VECTORS_OF_T, flags_are_set_often  # noqa: F401 - the fixture serves here too
 
 PIPELINES = [{"stages": 2}, {"stages": 3}, {"stages": 2, "prefetch": True}, {"stages": 4, "prefetch": True}]
 LEFT = [Triangle.LOWER_LEFT, Triangle.UPPER_LEFT]
+EXTENTS = [(1, 1), (16, 8), (5, 3), (17, 9), (33, 40), (32, 16)]
 
 pytestmark = pytest.mark.parametrize(
     "check", [pytest.param(test_trmm_fused.check, id="trmm"), pytest.param(test_trsm_fused.check, id="trsm")]
@@ -33,11 +36,12 @@ def test_on_tensor_cores(check, letter, triangle):
     check(letter, triangle, 71, 37, mma=True)
 
 
-@pytest.mark.parametrize("triangle", LEFT)
-@pytest.mark.parametrize("pipeline", PIPELINES)
-def test_every_pipeline(check, pipeline, triangle):
-    check("s", triangle, **pipeline)
-    check("d", triangle, 70, 18, mma=True, **pipeline)
+@pytest.mark.parametrize("pipeline, triangle, mma", pairs(PIPELINES, LEFT, [False, True]))
+def test_every_pipeline(check, pipeline, triangle, mma):
+    if mma:
+        check("d", triangle, 70, 18, mma=True, **pipeline)
+    else:
+        check("s", triangle, **pipeline)
 
 
 @pytest.mark.parametrize("triangle, unit, conj", pairs(Triangle, [False, True], [False, True]))
@@ -45,10 +49,12 @@ def test_unit_and_conjugated(check, triangle, unit, conj):
     check("c", triangle, unit=unit, conj=conj)
 
 
-@pytest.mark.parametrize("triangle", Triangle)
-@pytest.mark.parametrize("order, others", [(1, 1), (16, 8), (5, 3), (17, 9), (33, 40), (32, 16)])
-def test_odd_extents(check, triangle, order, others):
-    check("s", triangle, order, others)
+@pytest.mark.parametrize("extents, upper", list(zip(EXTENTS, cycle([False, True]))))
+@pytest.mark.parametrize("on_left", [True, False])
+def test_odd_extents(check, extents, upper, on_left):
+    """On both sides, so that one triangle is read forwards, and the other backwards."""
+    uplo, side = (Uplo.UPPER if upper else Uplo.LOWER), (Side.LEFT if on_left else Side.RIGHT)
+    check("s", Triangle.of(uplo, side), *extents)
 
 
 @pytest.mark.parametrize("triangle", LEFT)
