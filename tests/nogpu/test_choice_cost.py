@@ -16,7 +16,7 @@ from pyblasgpu.types import DTYPES
 
 H200 = known("h200")
 WARM_UP, SHAPES = 20, 20
-BUDGET, MISALIGNED_BUDGET = 4000, 9500  # function calls for a shape
+BUDGET, MISALIGNED_BUDGET = 4000, 9600  # function calls for a shape; 2 % more after other tests
 FIRST_BUDGET = 200_000  # for the first one
 
 
