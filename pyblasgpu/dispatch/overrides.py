@@ -122,7 +122,7 @@ def override(name: str, value: Any) -> Setting:
     'tiles'           Tiles after which blocks of their updates give a multiprocessor back to the
                       next block of columns; 0: they do not.
     'workspace'       Bytes of workspace that TRMM, TRSM, SYRK and SYR2K take at most, besides copies
-                      of operands that no kernel reads in place; 0: they need none.
+                      of operands that no kernel reads in place, and not in the tensor mode; 0: none.
     ================= ============================================================================
 
     Examples
