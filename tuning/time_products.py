@@ -3,7 +3,8 @@
 In each dtype and layout products are drawn, m, n and k from 40 to 5800 and half of them odd. Those of
 `SHAPES` are timed too: low rank, long k, few rows. At each the likeliest Configs are timed, in the numbers of
 slices that are estimated to be the fastest. What `OUT.products.gz` has already is kept, but for products
-timed anew. `database_from_sweeps` takes the file as a section of the device's.
+timed anew. `database_from_sweeps` takes the file as a section of the device's. Lower trapezoids of C, which
+panels of Cholesky factors subtract, have points of their own.
 """
 
 from __future__ import annotations
@@ -27,8 +28,11 @@ from pyblasgpu.database import families_of
 from pyblasgpu.dispatch.gemm import Candidate, estimates
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.dispatch.product_kinds import GemmProblem
-from pyblasgpu.dispatch.throughput_model import config_name, contiguous_alignment
+from pyblasgpu.dispatch.throughput_model import TRAPEZOID, config_name, contiguous_alignment
 from pyblasgpu.gpu.device import Device, current
+from pyblasgpu.operands import Operand
+from pyblasgpu.routines.launch_list import ALPHA, BETA, LaunchList, cached_launch_list
+from pyblasgpu.routines.level3.gemm import emit_gemm
 from pyblasgpu.terminal import guarded
 from pyblasgpu.tuning.measure import Timer, Workload
 from pyblasgpu.types import DTYPES, Region
@@ -38,6 +42,7 @@ SHAPES = (
     (4096, 3968, 128), (8192, 8192, 128), (3000, 1000, 100), (300, 300, 20000), (20000, 96, 3000),
     (2, 3000, 3000), (777, 777, 777), (1333, 1333, 1333), (3000, 3000, 3000),
 )  # fmt: skip
+TRAPEZOIDS = tuple((m, k, k) for k in (128, 256) for m in (2000, 4000, 8064))
 SMALLEST, OCTAVES = 40, 7.2  # of an extent, and factors of two up to the largest
 MOST_WORK = 1e10  # m n k: longer products are near those of classes
 CLOSE, MOST, LEAST = 1.45, 10, 4  # times the best estimate; Configs of a product
@@ -57,12 +62,23 @@ def drawn(letter: str, layout: str, count: int) -> Iterator[tuple[int, int, int]
             yield m, n, k
 
 
-def problem_of(letter: str, layout: str, extents: tuple[int, ...]) -> GemmProblem:
-    """A product of contiguous operands."""
+def problem_of(letter: str, layout: str, extents: tuple[int, ...], region: Region) -> GemmProblem:
+    """A product of contiguous operands, or a lower trapezoid of one that is added to C."""
     dtype, no = DTYPES[letter], (False, False)
     aligned = contiguous_alignment(layout, extents, dtype)
     stems = families_of("gemm", letter)
-    return GemmProblem(stems, dtype, layout, extents, Region.ALL, None, no, False, aligned, no, False, None)
+    adds = region is not Region.ALL
+    return GemmProblem(stems, dtype, layout, extents, region, None, no, False, aligned, no, False, None, adds)
+
+
+def trapezoid(alpha: Any, a: Operand, b: Operand, beta: Any, c: Operand, stream: int) -> None:
+    """Subtract a lower trapezoid of A B from C."""
+    launches = cached_launch_list(_emit_trapezoid, (a, b, c), ())
+    launches.run([each.pointer for each in (a, b, c)], -1.0, 1.0, stream=stream)
+
+
+def _emit_trapezoid(launches: LaunchList, a: Operand, b: Operand, c: Operand) -> None:
+    emit_gemm(launches, ALPHA, a, b, BETA, c, Region.LOWER)
 
 
 def likeliest(problem: GemmProblem, device: Device) -> list[Candidate]:
@@ -77,12 +93,20 @@ def likeliest(problem: GemmProblem, device: Device) -> list[Candidate]:
 
 
 def rates(
-    letter: str, layout: str, extents: tuple[int, ...], timer: Any, workload: Any, run: Any, device: Device
+    letter: str,
+    layout: str,
+    extents: tuple[int, ...],
+    timer: Any,
+    workload: Any,
+    run: Any,
+    device: Device,
+    region: Region = Region.ALL,
 ) -> Iterator[tuple[Key, str, float]]:
     """The place, the Config's name and the TFLOP/s of each candidate at `extents`."""
     dtype = DTYPES[letter]
     rotation, best = workload.products(run, dtype, layout, extents), math.inf
-    for candidate in likeliest(problem_of(letter, layout, extents), device):
+    point = "x".join(map(str, extents)) + TRAPEZOID * (region is not Region.ALL)
+    for candidate in likeliest(problem_of(letter, layout, extents, region), device):
         config, splits = candidate.config, candidate.splits
         with ExitStack() as stack:  # slices first: a Config alone leaves k whole
             for name, value in (("splits", splits), (config.STEM, config)):
@@ -91,7 +115,7 @@ def rates(
         best = min(best, seconds)
         rate = dtype.flops_per_fma * math.prod(extents) / seconds / 1e12
         name = config_name(config) + f"*{splits}" * (splits > 1)
-        yield (config.STEM, letter, layout, "x".join(map(str, extents))), name, rate
+        yield (config.STEM, letter, layout, point), name, rate
 
 
 def read(path: Path) -> dict[Key, dict[str, float]]:
@@ -112,9 +136,13 @@ def main(out: Path, letters: str, points: int, timer: Any, workload: Any, run: A
     products = read(out) if out.exists() else {}
     for letter in letters:
         for layout in LAYOUTS:
-            for extents in (*SHAPES, *drawn(letter, layout, points)):
+            has_trapezoids = layout == "nt" and not DTYPES[letter].is_complex
+            all_of_c = [(each, run, Region.ALL) for each in (*SHAPES, *drawn(letter, layout, points))]
+            parts = [(each, trapezoid, Region.LOWER) for each in TRAPEZOIDS * has_trapezoids]
+            for extents, call, region in (*all_of_c, *parts):
                 anew: dict[Key, dict[str, float]] = {}
-                for key, name, rate in rates(letter, layout, extents, timer, workload, run, device):
+                timed = rates(letter, layout, extents, timer, workload, call, device, region)
+                for key, name, rate in timed:
                     anew.setdefault(key, {})[name] = rate
                 products |= anew
             write(out, products)

@@ -41,7 +41,7 @@ MAX_BYTES = 4 << 20
 MAX_VALUE = 1 << 16  # of a parameter
 MAX_TFLOPS = 1e6
 MAX_RASTER = 1 << 8  # rows of tiles
-POINT = re.compile(r"[1-9][0-9]{0,8}(x[1-9][0-9]{0,8}){2,3}")
+POINT = re.compile(r"[1-9][0-9]{0,8}(x[1-9][0-9]{0,8}){2,3}(/lower)?")
 
 
 class DatabaseError(ValueError):
@@ -79,7 +79,8 @@ class Document:
         (stem, dtype) -> parameters of a family without a search space.
     products : dict
         (stem, dtype, layout, 'm x n x k' of a product between the classes, without spaces) -> TFLOP/s of
-        Configs, by their name in `dispatch.throughput_model`. Operands were contiguous.
+        Configs, by their name in `dispatch.throughput_model`. Operands were contiguous. A point that ends in
+        '/lower' is of a lower trapezoid of C; its rates count all of C.
     """
 
     device: str

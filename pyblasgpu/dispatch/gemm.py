@@ -56,6 +56,7 @@ from .throughput_model import (
     Measured,
     ThroughputModel,
     Unmeasured,
+    has_trapezoids,
     measured_model,
     of_fused_trmm,
 )
@@ -313,7 +314,7 @@ class CandidateTable:
 
 def table(problem: GemmProblem, device: Device, packed: bool = False) -> CandidateTable:
     """Return the measured candidates, or else their substitutes, for `packed` operands or strided ones."""
-    kind = problem.kind(packed)
+    kind, is_part = problem.kind(packed), problem.region is not Region.ALL
     if _model(problem, device) is None:
         candidates = CandidateTable(_of_class(problem, device), problem, kind, device)
         return (
@@ -322,7 +323,7 @@ def table(problem: GemmProblem, device: Device, packed: bool = False) -> Candida
             else CandidateTable(_of_portfolio(problem, device), problem, kind, device)
         )
     alike = problem._replace(
-        extents=(1,) * 3 + (2,) * (problem.is_batch),
+        extents=(2 if is_part and problem.is_trapezoid else 1, 1, 1) + (2,) * problem.is_batch,
         splits=None,
         copied=(False, False),
         packed=None,
@@ -356,9 +357,11 @@ def _rows(tuned: Sequence[Measured], problem: GemmProblem, kind: Kind, device: D
 
 
 def _model(problem: GemmProblem, device: Device) -> ThroughputModel | None:
-    """The Configs of all families that were measured, if any."""
-    batched = problem.is_batch
-    return measured_model(problem.stems, problem.dtype.letter, problem.layout, batched, device)
+    """The Configs of all families that were measured, if any; of a lower trapezoid also by its own times."""
+    where = problem.stems, problem.dtype.letter, problem.layout
+    of_trapezoid = problem.region is not Region.ALL and problem.is_trapezoid
+    of_trapezoid = of_trapezoid and has_trapezoids(*where, device)
+    return measured_model(*where, problem.is_batch, device, of_trapezoid=of_trapezoid)
 
 
 def _of_class(problem: GemmProblem, device: Device) -> Unmeasured:

@@ -292,6 +292,11 @@ class GemmProblem(NamedTuple):
         """Whether it is of more than one matrix."""
         return prod(self.extents[3:]) > 1
 
+    @property
+    def is_trapezoid(self) -> bool:
+        """Whether a lower triangle of C, and the rows below it, are computed."""
+        return self.region is Region.LOWER and self.extents[0] > self.extents[1]
+
 
 def without_3m(problem: GemmProblem) -> GemmProblem:
     """Return the problem without the three products; raise for one in place."""

@@ -30,10 +30,12 @@ from .split_k import measured_seconds_per_cycle
 __all__ = [
     "Measured",
     "Sample",
+    "TRAPEZOID",
     "ThroughputModel",
     "Unmeasured",
     "config_name",
     "contiguous_alignment",
+    "has_trapezoids",
     "measured",
     "of_fused_trmm",
     "measured_model",
@@ -46,6 +48,7 @@ NEAR = 16.0  # such factors, over which what sets a Config apart gives way to wh
 STRAY = 0.4  # such factors, that half as much of an operand's alignment counts for
 #: The power of what sets a Config apart that counts in a fused TRMM: products of all of C say only so much.
 SHARE_IN_TRMM = 0.35
+TRAPEZOID = "/lower"  # behind the extents of a product of which a lower trapezoid was computed
 
 Extents = tuple[int, ...]
 
@@ -184,10 +187,16 @@ def _log2_distance(first: Extents, second: Extents) -> float:
 
 @tuned_files.memo(1 << 10)
 def measured(
-    stem: str, dtype: str, layout: str, batched: bool, device: Device, between: bool = True
+    stem: str,
+    dtype: str,
+    layout: str,
+    batched: bool,
+    device: Device,
+    between: bool = True,
+    of_trapezoid: bool = False,
 ) -> tuple[Measured, ...]:
     """The Configs with a time, in classes and, unless not `between`, at other extents; of batches, which hide
-    latency, there are times only for batches.
+    latency, there are times only for batches, and times of trapezoids only for these.
     """
     origins: dict[Any, list[tuple[tuple[int, ...], str]]] = {}
     rates = portfolio.rates_of(stem, dtype, layout, device)
@@ -195,7 +204,7 @@ def measured(
         if filed.tflops:
             won = tuned_at(stem, size)[-1], f"{filed.origin}, class {size}"
             origins.setdefault(filed.config, []).append(won)
-    others = _between(stem, dtype, layout, device) if between else {}
+    others = _between(stem, dtype, layout, device, of_trapezoid) if between else {}
     points = {extents for of in others.values() for extents in of}
     aligned = {extents: contiguous_alignment(layout, extents, DTYPES[dtype]) for extents in points}
     distinct = set(aligned.values())
@@ -265,14 +274,16 @@ def config_name(config: Any) -> str:
 
 
 def _between(
-    stem: str, dtype: str, layout: str, device: Device
+    stem: str, dtype: str, layout: str, device: Device, of_trapezoid: bool
 ) -> Mapping[str, Mapping[Extents, tuple[float, int]]]:
     """The rates of Configs, by name, at extents of no class, each with the number of slices of k by which it
     was reached; of several the best.
     """
     found: dict[str, dict[Extents, tuple[float, int]]] = {}
     for point, rates in _products(device).get((stem, dtype, layout), ()):
-        extents = tuple(map(int, point.split("x")))
+        if point.endswith(TRAPEZOID) and not of_trapezoid:
+            continue
+        extents = tuple(map(int, point.removesuffix(TRAPEZOID).split("x")))
         of_point: dict[str, tuple[float, int]] = {}
         for name, rate in rates.items():
             config, _, splits = name.partition("*")
@@ -292,6 +303,14 @@ def _products(device: Device) -> Mapping[tuple[str, ...], list[tuple[str, Mappin
     return dict(found)
 
 
+@tuned_files.memo(1 << 10)
+def has_trapezoids(stems: tuple[str, ...], dtype: str, layout: str, device: Device) -> bool:
+    """Whether products of a lower trapezoid were timed."""
+    found = _products(device)
+    points = (point for stem in stems for point, _ in found.get((stem, dtype, layout), ()))
+    return any(point.endswith(TRAPEZOID) for point in points)
+
+
 def contiguous_alignment(layout: str, extents: Extents, dtype: Dtype) -> Aligned:
     """Return the bytes at multiples of which columns of contiguous operands begin (rows, if transposed)."""
     m, n, k, *_ = extents
@@ -302,8 +321,15 @@ def contiguous_alignment(layout: str, extents: Extents, dtype: Dtype) -> Aligned
 @tuned_files.memo(1 << 10)
 @uncollected()  # a quarter of the time otherwise: what it makes is kept
 def measured_model(
-    stems: tuple[str, ...], dtype: str, layout: str, batched: bool, device: Device, between: bool = True
+    stems: tuple[str, ...],
+    dtype: str,
+    layout: str,
+    batched: bool,
+    device: Device,
+    between: bool = True,
+    of_trapezoid: bool = False,
 ) -> ThroughputModel | None:
     """Return the model of several families' measured Configs, in classes and `between` these."""
-    tuned = [known for stem in stems for known in measured(stem, dtype, layout, batched, device, between)]
+    options = batched, device, between, of_trapezoid
+    tuned = [known for stem in stems for known in measured(stem, dtype, layout, *options)]
     return ThroughputModel(tuned) if tuned else None

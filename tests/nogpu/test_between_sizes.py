@@ -17,9 +17,9 @@ from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning.results import winners
 from pyblasgpu.tuning.sweep_file import read_sweep
-from pyblasgpu.types import DTYPES
+from pyblasgpu.types import DTYPES, Region
 
-H200 = known("h200")
+H200, NO = known("h200"), (False, False)
 #: Classes of which all but what was timed first was timed by single calls, and with what a pass takes beside
 #: them (`pyblasgpu.tuning.measure`, before 0699a61): as long as the calls themselves.
 SHORT = ("tiny", "square128")
@@ -67,6 +67,28 @@ def forget() -> None:
 
 def without(entry: Entry, size: str) -> Entry:
     return replace(entry, elsewhere={at: rate for at, rate in entry.elsewhere.items() if at != size})
+
+
+def test_trapezoids_are_chosen_by_times_of_their_own(monkeypatch):
+    """Other products are not."""
+
+    def chosen() -> list:
+        forget()
+        regions = Region.ALL, Region.LOWER, Region.UPPER
+        each = (
+            select("gemm", DTYPES["s"], "nt", (8064, 128, 128, 1), H200, NO, region) for region in regions
+        )
+        return [choice.config for choice in each]
+
+    ordinary, lower, upper = chosen()
+    others = {
+        where: [point for point in points if not point[0].endswith(throughput_model.TRAPEZOID)]
+        for where, points in throughput_model._products(H200).items()
+    }
+    monkeypatch.setattr(throughput_model, "_products", lambda device: others)
+    now = chosen()
+    forget()
+    assert now[0] == ordinary and now[1] != lower and now[2] == upper
 
 
 def test_a_winner_is_chosen_where_it_won(recorded, monkeypatch):

@@ -361,6 +361,7 @@ def test_products_between_the_classes_are_timed_and_read(tmp_path, monkeypatch):
     """By each Config once or twice, in slices where these are likely; a second run adds to the file."""
     monkeypatch.setattr(time_products, "LAYOUTS", ("nt",))
     monkeypatch.setattr(time_products, "SHAPES", ((300, 300, 20000),))
+    monkeypatch.setattr(time_products, "TRAPEZOIDS", ((900, 128, 128),))
     requested = []
 
     def timer(rotation, best):
@@ -373,7 +374,8 @@ def test_products_between_the_classes_are_timed_and_read(tmp_path, monkeypatch):
         time_products.main(out, letters, 2, timer, workload, None, H200)
     products = time_products.read(out)
     assert {key[:3] for key in products} == {("gemm_mma", "d", "nt"), ("gemm_simt", "s", "nt")}
-    assert len(products) == 6 and all(1 <= len(rates) <= time_products.MOST for rates in products.values())
+    assert len(products) == 8 and ("gemm_simt", "s", "nt", "900x128x128/lower") in products
+    assert all(1 <= len(rates) <= time_products.MOST for rates in products.values())
     rates = products["gemm_mma", "d", "nt", "300x300x20000"]
     assert set(rates.values()) == {36.0} and any("*" in name for name in rates)
     assert len(requested) == sum(map(len, products.values())) and all(map(bool, requested))
