@@ -8,7 +8,9 @@ import pytest
 import special_pivots
 
 from pyblasgpu import lapack
+from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.gpu.device import current
 from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import DTYPES
 
@@ -71,6 +73,15 @@ def test_potrf(letter, order, low, algorithm):
         beyond = (np.tril if not low else np.triu)(factor, -1 if not low else 1)
         rows, cols = np.tril_indices(n, -1) if not low else np.triu_indices(n, 1)
         assert (beyond[rows, cols] == 0).all() if n % 2 else np.isnan(beyond[rows, cols]).all()
+
+
+@pytest.mark.parametrize("order", "CF")
+def test_panels_of_blocks_with_more_rows(order):
+    config = select("potrf_panel", DTYPES["s"], "", (700,), current(0)).config
+    a = definite(700, "s")
+    with override("potrf_panel", config.fitting(current(0).shared_per_block).wide):
+        c, info = lapack.potrf(cupy.asarray(a, order=order), lower=1)
+    assert info == 0 and backward_error(c.get(), a, 1, "s") < 1
 
 
 @pytest.mark.parametrize("letter", DTYPES)

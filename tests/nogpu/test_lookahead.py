@@ -464,6 +464,15 @@ def test_the_recursion_does_not_look_ahead(kernels, algorithm):
     assert lanes_used == ({CALL, BESIDE} if algorithm == "panels" else {CALL})
 
 
+@pytest.mark.parametrize("n, letter, rows", [(8448, "s", {64}), (8600, "s", {64, 128}), (8600, "d", {64})])
+def test_panels_of_many_rows_have_wider_blocks(kernels, n, letter, rows):
+    with override("lookahead", 0):
+        info, a = (operand(np.empty((x, x), DTYPES[letter].name, "F"), DTYPES[letter]) for x in (1, n))
+        entries = potrf.launch_list(info, a, uplo=Uplo.LOWER).entries
+    panels = [entry.source for entry in entries if entry.source.name.startswith("potrf_panel")]
+    assert {panel.config.ROWS for panel in panels} == rows
+
+
 def test_blocks_of_more_rows_than_panels_have(kernels, monkeypatch):
     """They are factored by themselves, and the rows below solved."""
     a = definite("d", 600)

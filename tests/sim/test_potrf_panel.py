@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -22,15 +23,15 @@ from .test_potrf_leaf import factors, hermitian, unknown
 NAN = float("nan")
 
 
-def panel(letter: str, kernels=potrf_panel) -> PotrfPanel:
+def panel(letter: str, kernels=potrf_panel, rows: int = 8) -> PotrfPanel:
     """Sixteen columns in panels of eight, and eight rows below a block."""
-    return kernels.PotrfPanel(letter, 16, 32, 8, 8)
+    return kernels.PotrfPanel(letter, 16, 32, 8, rows)
 
 
-def launch(a, info, m: int, before: int, kernels) -> np.ndarray:
+def launch(a, info, m: int, before: int, kernels, rows: int = 8) -> np.ndarray:
     """Factor the leading block of each matrix in place and solve m rows below it; the flags after it."""
     n, count, (*batch_stride, row, col) = a.shape[-1], len(info), strides(a)
-    config = panel({"f": "s", "d": "d", "F": "c", "D": "z"}[a.dtype.char], kernels)
+    config = panel({"f": "s", "d": "d", "F": "c", "D": "z"}[a.dtype.char], kernels, rows)
     flags, integers = np.zeros(count * config.grid(m), a.real.dtype), (n, m, before, row, col, 1)
     step = batch_stride[0] if batch_stride else 0
     run(kernels.source(config), config.grid(m), (info, a, flags), (*integers, step), (), batch=count)
@@ -58,7 +59,7 @@ def test_a_stack(letter, order):
     stack(letter, order=order)
 
 
-def check(letter="d", n=16, m=21, order="F", kernels=potrf_panel, seeds=3) -> None:
+def check(letter="d", n=16, m=21, order="F", kernels=potrf_panel, seeds=3, rows_below=8) -> None:
     """A random factor and rows below, in some orders of the blocks, between fences."""
     dtype, rng = DTYPES[letter], np.random.default_rng(n)
     lower = factors(rng, 1, n, dtype)
@@ -71,7 +72,7 @@ def check(letter="d", n=16, m=21, order="F", kernels=potrf_panel, seeds=3) -> No
         simulator.reseed(seed)
         a, unharmed = fenced(np.vstack([hermitian(lower)[0], product_]), order)
         info = unknown(1)
-        flags = launch(a, info, m, 0, kernels)
+        flags = launch(a, info, m, 0, kernels, rows_below)
         assert info.tolist() == [0] and not flags.any()
         rows, cols = np.tril_indices(n)
         bound = 400 * dtype.unit_roundoff
@@ -89,6 +90,13 @@ def test_every_dtype_and_order(letter, order):
 @pytest.mark.parametrize("n, m", [(16, 1), (13, 8), (7, 17), (16, 24)])
 def test_edges(n, m):
     check("d", n, m)
+
+
+def test_a_block_of_more_rows():
+    config = replace(panel("s"), SHARED=1 << 12)
+    wide = config.wide
+    assert wide.ROWS == 16 and wide.wide == wide and panel("s").wide == panel("s")
+    check("s", 16, 37, rows_below=16)
 
 
 def bad_pivot(at=9, before=0, kernels=potrf_panel) -> None:

@@ -28,16 +28,22 @@ __all__ = ["applies", "emit_columns", "emit_update"]
 
 def applies(launches: LaunchList, rows: int, batch: int = 1) -> bool:
     """Whether the rows of a panel, of each of a batch, have a block each at the same time."""
-    config = leaf_config(launches, potrf_panel.STEM, rows)
+    config = _config(launches, rows)
     return batch * config.grid(rows) <= current(launches.device).sm_count
+
+
+def _config(launches: LaunchList, rows: int) -> potrf_panel.PotrfPanel:
+    """The Config of panels with so many rows below: blocks have more where there would be too many."""
+    config: potrf_panel.PotrfPanel = leaf_config(launches, potrf_panel.STEM, rows)
+    return config if config.grid(rows) <= current(launches.device).sm_count else config.wide
 
 
 def emit_columns(launches: LaunchList, info: Operand, a: Operand, before: int) -> None:
     """Emit the factor of the first columns of a lower triangle: A has as many columns, and rows below them;
     `before` rows of the whole matrix precede it.
     """
-    config = leaf_config(launches, potrf_panel.STEM, a.cols)
     rows, cols = a.rows, a.cols
+    config = _config(launches, rows)
     if cols <= config.ORDER:
         _emit_panel(launches, config, info, a, before)
         return

@@ -85,8 +85,16 @@ class PotrfPanel(TriangleInShared):
         return replace(self, ORDER=order, DIM=threads, BLK=min(self.BLK, order))
 
     @property
+    def wide(self) -> Self:
+        """The Config of twice the rows a block, where its threads and shared memory have room; or itself."""
+        if self.ORDER + 2 * self.ROWS > self.DIM:
+            return self
+        config = replace(self, ROWS=2 * self.ROWS)
+        return config if config.shared_bytes == self.shared_bytes else self
+
+    @property
     def variants(self) -> tuple[Self, ...]:
-        return (self,)
+        return tuple(dict.fromkeys((self, self.wide)))
 
     @property
     def padding(self) -> int:
