@@ -14,6 +14,7 @@ from pyblasgpu.dispatch import split_k, throughput_model, tuned_files
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.operand_copies import match_alignment, misalignment_cost
 from pyblasgpu.dispatch.overrides import override
+from pyblasgpu.dispatch.throughput_model import TRAPEZOID
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning.results import winners
 from pyblasgpu.tuning.sweep_file import read_sweep
@@ -81,11 +82,11 @@ def test_trapezoids_are_chosen_by_times_of_their_own(monkeypatch):
         return [choice.config for choice in each]
 
     ordinary, lower, upper = chosen()
-    others = {
-        where: [point for point in points if not point[0].endswith(throughput_model.TRAPEZOID)]
-        for where, points in throughput_model._products(H200).items()
-    }
-    monkeypatch.setattr(throughput_model, "_products", lambda device: others)
+    others = []
+    for origin, document in tuned_files.documents(H200):
+        points = {key: rates for key, rates in document.products.items() if not key[-1].endswith(TRAPEZOID)}
+        others.append((origin, replace(document, products=points)))
+    monkeypatch.setattr(tuned_files, "documents", lambda device: tuple(others))
     now = chosen()
     forget()
     assert now[0] == ordinary and now[1] != lower and now[2] == upper
