@@ -30,6 +30,18 @@ SUMS = 3  # of an element of C
 class GemmSimtThreeM(simt.GemmSimt):
     """Config of one `gemm_simt_3m` kernel: that of the `gemm_simt` kernel with the same tile and loads."""
 
+    trans_a: bool = False
+    trans_b: bool = False
+    BLK_M: int = 64
+    BLK_N: int = 64
+    BLK_K: int = 8
+    DIM_XA: int = 64
+    DIM_YA: int = 4
+    DIM_XB: int = 8
+    DIM_YB: int = 32
+    DIM_X: int = 16
+    DIM_Y: int = 16
+
     STEM: ClassVar[str] = STEM
 
     def __post_init__(self):
