@@ -100,8 +100,7 @@ def test_every_kernel_that_a_call_picks_runs_there(sources, card, letter):
             assert card.cc >= needed(source.config), message
 
 
-# those of gemm_simt_3m are named by its callers
-@pytest.mark.parametrize("stem", sorted(FIXED.keys() - {"gemm_simt_3m"}))
+@pytest.mark.parametrize("stem", FIXED)
 @pytest.mark.parametrize("card", ["h100", "a100", "t4"])
 def test_a_fixed_config_is_checked_against_the_device(card, stem):
     family, device = FIXED[stem], known(card)
