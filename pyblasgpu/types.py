@@ -42,7 +42,7 @@ class _Flag(Enum):
             return value
         table: dict[Any, Any] = _SPELLINGS[cls.__name__]
         try:
-            spelling = value if type(value) in (str, int) else item(value)
+            spelling = value if type(value) in (str, int, bool) else item(value)
             flag: Self = table[spelling.upper() if isinstance(spelling, str) else index(spelling)]
             return flag
         except (KeyError, TypeError):

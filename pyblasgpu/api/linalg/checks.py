@@ -32,8 +32,9 @@ def is_checked(arrays: Arrays, check_finite: Any, name: str) -> bool:
 def check_values(arrays: Arrays, check_finite: Any, name: str, *each: Any) -> bool:
     """Whether values are looked at; ValueError, as SciPy words it, if an array holds Inf or NaN."""
     checked = is_checked(arrays, check_finite, name)
-    if checked and not all(_are_finite(arrays, array) for array in each):
-        raise ValueError(f"{name}: array must not contain infs or NaNs")
+    for array in each if checked else ():
+        if not _are_finite(arrays, array):
+            raise ValueError(f"{name}: array must not contain infs or NaNs")
     return checked
 
 

@@ -58,6 +58,12 @@ def solve_symmetric(
 
 def invert_symmetric(a: np.ndarray, uplo: Uplo, hermitian: bool, out: Any) -> tuple[Any, Any]:
     """A triangle of the inverse, and info; `out` may be `a`."""
+    if out is None and a.ndim == 2 and 0 < len(a) < UNBLOCKED:
+        stem, lower = "he" if hermitian else "sy", uplo is Uplo.LOWER
+        small, piv, number = lapack(f"{stem}trf", a.dtype)(a, lower=lower)
+        if not number:
+            small, _ = lapack(f"{stem}tri", a.dtype)(small, piv, lower=lower, overwrite_a=1)
+        return np.ascontiguousarray(small), number
     inverse = np.array(a, order="C") if out is None else out
     pivots, info = _integers(inverse)
     with AfterOverwriting(out is not None):

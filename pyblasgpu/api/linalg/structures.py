@@ -136,11 +136,11 @@ def mirror(matrix: np.ndarray[Any, Any], low: bool, conj: bool = True) -> None:
     n = stays.shape[-1]
     for first in range(0, n, BLOCK):
         last = min(first + BLOCK, n)
-        block, below = stays[..., first:last, first:last], stays[..., last:, first:last]
+        block = stays if n <= BLOCK else stays[..., first:last, first:last]
         corner = block.swapaxes(-1, -2).copy()
         np.copyto(block, corner.conj() if conj else corner, where=_above_diagonal(last - first))
         if last < n:
-            other = below.swapaxes(-1, -2)
+            other = stays[..., last:, first:last].swapaxes(-1, -2)
             stays[..., first:last, last:] = other.conj() if conj else other
 
 

@@ -24,10 +24,10 @@ def over_stacks(run: Callable[..., tuple[Any, ...]], *stacks: np.ndarray) -> tup
     ValueError
         When leading dimensions do not broadcast, or results of several matrices have other shapes.
     """
+    if max([stack.ndim for stack in stacks]) <= 2:
+        return run(*stacks)
     batch = np.broadcast_shapes(*(stack.shape[:-2] for stack in stacks))
     stacks = broadcast_matrices(batch, *stacks)
-    if not batch:
-        return run(*stacks)
     found = [run(*(stack[index] for stack in stacks)) for index in indices(batch)]
     is_empty = not found
     if is_empty:

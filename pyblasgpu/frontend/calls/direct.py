@@ -194,7 +194,8 @@ class Attempt:
 
     def __init__(self, defaults: Mapping[str, Any], facts: Facts) -> None:
         self.parameters, self.facts = tuple(defaults), facts
-        self._accepts, self._fits = facts.accepts, facts.fits
+        self._accepts, self._fits, self._workspace = facts.accepts, facts.fits, facts.workspace
+        self._module, self._of_vectors = facts.module, facts.of_vectors
         self.optional = {name for name, default in defaults.items() if default is None}
         self._names = {np.dtype(DTYPES[letter].name): (letter, name) for letter, name in facts.names.items()}
         self._plans: dict[tuple[Any, ...], _Plan | None] = {}
@@ -216,7 +217,7 @@ class Attempt:
         if not letter or (plan.is_complex and dtype.kind != "c"):
             return None
         order = inf
-        if not self.facts.of_vectors:
+        if not self._of_vectors:
             order = min(order_on_processor(letter, backend), self.facts.most)
         elif not serves_vectors(backend):
             return None
@@ -241,19 +242,22 @@ class Attempt:
             first = int(self.facts.pivots == "ipiv")
             if not _are_rows(values[plan.pivots], arrays[0], first):
                 return None
-        written = [place for place, flag in plan.written if flag is None or values[flag]]
+        written: list[int] = []
+        if plan.written:
+            written = [place for place, flag in plan.written if flag is None or values[flag]]
         if written:
             if not self._may_write(written, plan, values):
                 return None
             if self._accepts is not None:
                 arguments, options = self._copying(plan, arguments, options)
         try:
-            result = scipys(self.facts.module, name)(*arguments, **options)
+            result = scipys(self._module, name)(*arguments, **options)
         except Exception:  # what SciPy refuses the checks refuse too, in words that name the argument
             return None
-        if self.facts.workspace is not None:
-            result[-2].fill(0)
-            result[-2][0] = self.facts.workspace(*arrays)
+        if self._workspace is not None:
+            work = result[-2]
+            work.fill(0)
+            work[0] = self._workspace(*arrays)
         if self._accepts is None:
             return result
         if not self._accepts(result, arrays, plan.unit is not None and values[plan.unit]):
