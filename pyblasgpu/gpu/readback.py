@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import PyblasgpuError
+from .context import current_context
 from .driver import after_fork
 from .page_locked import PinnedBuffer
 
@@ -34,10 +35,18 @@ def room(nbytes: int) -> np.ndarray[Any, Any]:
     return _rooms.array[:nbytes]
 
 
-def place_to_write(nbytes: int) -> tuple[np.ndarray[Any, Any], int] | None:
-    """`room`, and its address for kernels that write there; None where the memory is not page-locked."""
-    numbers, owner = room(nbytes), _rooms.owner
-    return None if owner is None or nbytes > MOST else (numbers, owner.address)
+def place_to_write(nbytes: int, device: int) -> tuple[np.ndarray[Any, Any], int] | None:
+    """`room`, and its address for kernels that write there; None where the memory is not page-locked.
+
+    The device's context need not be current: memory that is kept takes none.
+    """
+    if nbytes > MOST:
+        return None
+    if nbytes > len(_rooms.array):
+        with current_context(device):
+            room(nbytes)
+    owner = _rooms.owner
+    return None if owner is None else (_rooms.array[:nbytes], owner.address)
 
 
 def release() -> None:

@@ -88,14 +88,17 @@ def test_each_function_of_the_driver_fails_once(fake_cards, round_trip, name, nu
 def test_memory_of_the_host_that_kernels_write(fake_cards):
     """It is page-locked, of the thread, and stays until the next use; else there is none."""
     driver = fake_cards()
+    numbers, address = readback.place_to_write(8, 0)
+    assert len(numbers) == 8 and address == numbers.ctypes.data
+    looks = driver.calls["cuCtxGetCurrent"]
+    assert np.shares_memory(readback.place_to_write(4, 0)[0], numbers)
+    assert driver.calls["cuCtxGetCurrent"] == looks  # no context for what is kept
     with current_context(0):
-        numbers, address = readback.place_to_write(8)
-        assert len(numbers) == 8 and address == numbers.ctypes.data
         assert np.shares_memory(readback.room(4), numbers)
-        assert readback.place_to_write(readback.MOST + 1) is None
-        readback.release()
-        driver.failing["cuMemHostAlloc"] = [driver.calls["cuMemHostAlloc"]], driver.real.CUresult(2)
-        assert readback.place_to_write(8) is None
+    assert readback.place_to_write(readback.MOST + 1, 0) is None
+    readback.release()
+    driver.failing["cuMemHostAlloc"] = [driver.calls["cuMemHostAlloc"]], driver.real.CUresult(2)
+    assert readback.place_to_write(8, 0) is None
 
 
 def test_large_arrays_of_calls_that_are_whole(fake, monkeypatch):

@@ -34,8 +34,7 @@ def place_to_write(count: int, device: int) -> Place | None:
     None where they cannot.
     """
     readback = modules.get(_READBACK) or import_module(_READBACK)
-    with contexts().current_context(device):
-        place = readback.place_to_write(4 * count)
+    place = readback.place_to_write(4 * count, device)
     return None if place is None else Place(place[0].view(np.int32), place[1])
 
 
