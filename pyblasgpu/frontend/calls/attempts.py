@@ -35,6 +35,7 @@ _VALUES: dict[str, Container[Any]] = {
 #: Flags with which a function overwrites nothing.
 _NOTHING: dict[str, Container[Any]] = dict.fromkeys(("overwrite_a", "overwrite_b"), (0,))
 _ANY, _FORWARDS = range(-(2**31), 2**31), range(1, 2**31)
+_Shape = tuple[int, ...]
 
 
 def _has_finite_result(result: Any, arrays: Any, unit: Any) -> bool:
@@ -134,20 +135,20 @@ def _letters_of(names: Mapping[str, str]) -> tuple[str, ...]:
     return ("N",) if len(kinds) > 1 else ("N", "C" if True in kinds else "T")
 
 
-def _workspace_of_geqrf(a: Any) -> int:
-    return workspace_of_geqrf(a.dtype, *a.shape)
+def _workspace_of_geqrf(dtype: Any, a: _Shape) -> int:
+    return workspace_of_geqrf(dtype, *a)
 
 
-def _workspace_of_orgqr(a: Any, tau: Any) -> int:
-    return workspace_of_orgqr(a.dtype, *a.shape, len(tau))
+def _workspace_of_orgqr(dtype: Any, a: _Shape, tau: _Shape) -> int:
+    return workspace_of_orgqr(dtype, *a, *tau)
 
 
-def _workspace_of_ormqr(a: Any, tau: Any, c: Any) -> int:
-    return workspace_of_ormqr(c.dtype, Side.LEFT, *c.shape, len(tau))
+def _workspace_of_ormqr(dtype: Any, a: _Shape, tau: _Shape, c: _Shape) -> int:
+    return workspace_of_ormqr(dtype, Side.LEFT, *c, *tau)
 
 
-def _workspace_of_geqp3(a: Any) -> int:
-    return workspace_of_geqp3(a.dtype, *a.shape)
+def _workspace_of_geqp3(dtype: Any, a: _Shape) -> int:
+    return workspace_of_geqp3(dtype, *a)
 
 
 _WORKSPACES: dict[str, Callable[..., int]] = {

@@ -8,7 +8,7 @@ there is to raise.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
-from functools import cache, wraps
+from functools import cache, lru_cache, wraps
 from importlib import import_module
 from inspect import signature
 from math import inf
@@ -121,7 +121,8 @@ class Facts(NamedTuple):
     most : float
         The order from which on matrices are not for SciPy's function.
     workspace : callable or None
-        ``workspace(*arrays)``: elements of the best workspace, with which the last result but one begins.
+        ``workspace(dtype, *shapes)``: elements of the best workspace, with which the last result but one
+        begins.
     accepts : callable or None
         See `Accepts`. What is overwritten is then a copy of the result, or of the first one.
     module : str
@@ -194,7 +195,8 @@ class Attempt:
 
     def __init__(self, defaults: Mapping[str, Any], facts: Facts) -> None:
         self.parameters, self.facts = tuple(defaults), facts
-        self._accepts, self._fits, self._workspace = facts.accepts, facts.fits, facts.workspace
+        self._accepts, self._fits = facts.accepts, facts.fits
+        self._workspace = facts.workspace and lru_cache(MOST_PLANS)(facts.workspace)
         self._module, self._of_vectors = facts.module, facts.of_vectors
         self.optional = {name for name, default in defaults.items() if default is None}
         self._names = {np.dtype(DTYPES[letter].name): (letter, name) for letter, name in facts.names.items()}
@@ -242,9 +244,7 @@ class Attempt:
             first = int(self.facts.pivots == "ipiv")
             if not _are_rows(values[plan.pivots], arrays[0], first):
                 return None
-        written: list[int] = []
-        if plan.written:
-            written = [place for place, flag in plan.written if flag is None or values[flag]]
+        written = [place for place, flag in plan.written if flag is None or values[flag]]
         if written:
             if not self._may_write(written, plan, values):
                 return None
@@ -255,9 +255,8 @@ class Attempt:
         except Exception:  # what SciPy refuses the checks refuse too, in words that name the argument
             return None
         if self._workspace is not None:
-            work = result[-2]
-            work.fill(0)
-            work[0] = self._workspace(*arrays)
+            result[-2].fill(0)
+            result[-2][0] = self._workspace(dtype, *[array.shape for array in arrays])
         if self._accepts is None:
             return result
         if not self._accepts(result, arrays, plan.unit is not None and values[plan.unit]):
