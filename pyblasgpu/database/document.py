@@ -41,7 +41,7 @@ MAX_BYTES = 4 << 20
 MAX_VALUE = 1 << 16  # of a parameter
 MAX_TFLOPS = 1e6
 MAX_RASTER = 1 << 8  # rows of tiles
-POINT = re.compile(r"[1-9][0-9]{0,8}(x[1-9][0-9]{0,8}){2,3}(/lower)?")
+POINT = re.compile(r"[1-9][0-9]{0,8}(x[1-9][0-9]{0,8}){2,3}(/lower|/left)?")
 
 
 class DatabaseError(ValueError):
@@ -80,7 +80,8 @@ class Document:
     products : dict
         (stem, dtype, layout, 'm x n x k' of a product between the classes, without spaces) -> TFLOP/s of
         Configs, by their name in `dispatch.throughput_model`. Operands were contiguous. A point that ends in
-        '/lower' is of a lower trapezoid of C; its rates count all of C.
+        '/lower' is of a lower trapezoid of C, in '/left' of a fused TRMM with T on the left. The rates count
+        all of C and T.
     """
 
     device: str

@@ -47,18 +47,19 @@ from .product_kinds import (
     GemmProblem,
     Kind,
     applies,
+    fused_trmm_model,
     packed_variant,
     variant_of,
     without_3m,
 )
 from .split_k import MIN_SLICE, MOST_WAVES, split_times, whole_or_stream_k
 from .throughput_model import (
+    FusedTrmmModel,
     Measured,
     ThroughputModel,
     Unmeasured,
     has_trapezoids,
     measured_model,
-    of_fused_trmm,
 )
 from .tuned_files import policy_of, rates_of
 
@@ -286,7 +287,13 @@ class Row(NamedTuple):
 class CandidateTable:
     """Configs of a model that can run problems of one kind, with lower bounds of their seconds."""
 
-    def __init__(self, model: ThroughputModel | Unmeasured, problem: GemmProblem, kind: Kind, device: Device):
+    def __init__(
+        self,
+        model: ThroughputModel | FusedTrmmModel | Unmeasured,
+        problem: GemmProblem,
+        kind: Kind,
+        device: Device,
+    ):
         self.rows = list(_rows(model.tuned, problem, kind, device))
         self._model, self._numbers = model, np.array([row.number for row in self.rows], dtype=int)
         self._bounds = LowerBounds([row.config for row in self.rows], device) if self.rows else None
@@ -300,8 +307,6 @@ class CandidateTable:
         seconds_per_cycle, factors = (
             values[self._numbers] for values in self._model.at(problem.extents, problem.aligned)
         )
-        if isinstance(problem.region, Triangle):
-            seconds_per_cycle = of_fused_trmm(seconds_per_cycle)
         bounds = np.zeros(len(self.rows))
         if problem.splits in (None, 1):
             may_split = problem.splits is None
@@ -356,9 +361,13 @@ def _rows(tuned: Sequence[Measured], problem: GemmProblem, kind: Kind, device: D
             yield Row(number, known, variant, match_alignment(estimated_as, problem.aligned))
 
 
-def _model(problem: GemmProblem, device: Device) -> ThroughputModel | None:
-    """The Configs of all families that were measured, if any; of a lower trapezoid also by its own times."""
+def _model(problem: GemmProblem, device: Device) -> ThroughputModel | FusedTrmmModel | None:
+    """The Configs of all families that were measured, if any; of a lower trapezoid and of a fused TRMM also
+    by times of their own.
+    """
     where = problem.stems, problem.dtype.letter, problem.layout
+    if isinstance(problem.region, Triangle):
+        return fused_trmm_model(*where, problem.region, device)
     of_trapezoid = problem.region is not Region.ALL and problem.is_trapezoid
     of_trapezoid = of_trapezoid and has_trapezoids(*where, device)
     return measured_model(*where, problem.is_batch, device, of_trapezoid=of_trapezoid)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice, product
-from math import prod
+from math import isnan, nan, prod
 from typing import Any, NamedTuple
 
 from ..errors import BackendUnavailable, ConfigError
@@ -25,7 +25,7 @@ from ..types import DTYPES, Dtype, Region, Triangle
 from . import portfolio
 from .operand_copies import OperandLayouts
 from .portfolio import Portfolio
-from .throughput_model import measured_model, of_fused_trmm
+from .throughput_model import FusedTrmmModel, config_name, measured_model, of_fused_trmm, timed_trmms
 from .tuned_files import memo, rates_of
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "TRMM_RIGHT",
     "applies",
     "configs_of",
+    "fused_trmm_model",
     "fused_variant",
     "higher_occupancy",
     "kinds",
@@ -102,7 +103,8 @@ TRIANGLES = {TRMM_LEFT: Triangle.LOWER_LEFT, TRMM_RIGHT: Triangle.UPPER_RIGHT}
 
 #: Order and right-hand sides at which Configs for a fused TRMM are judged.
 TRMM_POINTS = tuple((order, rhs) for order in (128, 512, 1024, 2048, 4096) for rhs in (32, 512, order))
-LEAST_GAIN = 0.0065  # of the mean logarithm there
+LEAST_GAIN = 0.0065  # of the mean logarithm there, and where TRMMs were timed
+MOST_TIMED = 2  # Configs more by such times
 
 
 def kinds(dtype: str, layout: str) -> Iterator[Kind]:
@@ -152,7 +154,8 @@ def _first(kind: Kind, stems: tuple[str, ...], dtype: str, layout: str, device: 
     candidates = portfolio.products(stems, dtype, layout, device)
     if kind.use in TRIANGLES:
         estimated = _by_estimate(kind, stems, candidates, device)
-        return estimated.first(_most(kind, layout), lambda _: True, lambda _: 1.0, LEAST_GAIN)
+        own = estimated.first(_most(kind, layout), lambda _: True, lambda _: 1.0, LEAST_GAIN)
+        return own if kind.conj else (*own, *_by_time(kind, stems, candidates, own, device))
 
     def usable(config: Any) -> bool:
         return variant_of(kind, config, device) is not None
@@ -185,11 +188,34 @@ def _by_estimate(kind: Kind, stems: tuple[str, ...], candidates: Portfolio, devi
     for order, rhs in TRMM_POINTS:
         extents = (order, rhs, order) if triangle.on_left else (rhs, order, order)
         for config, seconds_per_cycle in _seconds_per_cycle(stems, candidates, extents, device).items():
-            variant = variant_of(kind, config, device)
-            if variant is not None and _fits(variant, device):
+            variant = _trmm_variant(kind, config, device)
+            if variant is not None:
                 needed = seconds_per_cycle * cycles(config.STEM, variant, extents, device, region=triangle)
                 rates.setdefault(config, {})[f"{order}x{rhs}"] = 1 / needed
     return Portfolio(rates)
+
+
+def _by_time(
+    kind: Kind, stems: tuple[str, ...], candidates: Portfolio, own: tuple[Any, ...], device: Device
+) -> tuple[Any, ...]:
+    """The Configs that a fused TRMM gains by beside its `own`, where it was timed."""
+    first = next(iter(candidates.rates))
+    if not TRIANGLES[kind.use].on_left:
+        return ()
+    timed = timed_trmms(stems, first.dtype, first.layout, device)
+    rates: dict[Any, dict[str, float]] = {}
+    for config in candidates.rates:
+        name = config_name(config)
+        if any(name in at for at in timed.values()) and _trmm_variant(kind, config, device) is not None:
+            rates[config] = {str(point): at[name] for point, at in timed.items() if name in at}
+    free = tuple(config for config in own if config in rates)
+    return Portfolio(rates).first(MOST_TIMED, lambda _: True, lambda _: 1.0, LEAST_GAIN, free) if free else ()
+
+
+def _trmm_variant(kind: Kind, config: Any, device: Device) -> Any:
+    """`config` as it runs in a fused TRMM; None where it cannot."""
+    variant = variant_of(kind, config, device)
+    return variant if variant is not None and _fits(variant, device) else None
 
 
 def _fits(variant: Any, device: Device) -> bool:
@@ -216,6 +242,32 @@ def _seconds_per_cycle(
         for known, value in zip(model.tuned, of_fused_trmm(values) * uncertainties, strict=True)
         if known.config in candidates.rates
     }
+
+
+@memo(1 << 8)
+def fused_trmm_model(
+    stems: tuple[str, ...], dtype: str, layout: str, triangle: Triangle, device: Device
+) -> FusedTrmmModel | None:
+    """Return the model of these families' Configs in a fused TRMM, if they were measured in products."""
+    model = measured_model(stems, dtype, layout, False, device)
+    if model is None:
+        return None
+    timed = timed_trmms(stems, dtype, layout, device) if triangle.on_left else {}
+    flops = DTYPES[dtype].flops_per_fma
+
+    def pace(config: Any, extents: tuple[int, ...], rate: float | None) -> float:
+        variant = fused_variant(config, triangle)
+        if rate is None or variant is None or not _fits(variant, device):
+            return nan
+        needed = cycles(config.STEM, variant, extents, device, region=triangle)
+        return flops * prod(extents) / rate / 1e12 / needed
+
+    paces = {
+        extents: [pace(known.config, extents, rates.get(config_name(known.config))) for known in model.tuned]
+        for extents, rates in timed.items()
+    }
+    known_paces = {extents: row for extents, row in paces.items() if not all(map(isnan, row))}
+    return FusedTrmmModel(model, known_paces)
 
 
 def applies(config: Any, kind: Kind, stems: tuple[str, ...], device: Device) -> bool:

@@ -28,6 +28,8 @@ from .operand_copies import ALIGNED, match_alignment, misalignment_cost, sector_
 from .split_k import measured_seconds_per_cycle
 
 __all__ = [
+    "FusedTrmmModel",
+    "LEFT",
     "Measured",
     "Sample",
     "TRAPEZOID",
@@ -39,6 +41,7 @@ __all__ = [
     "measured",
     "of_fused_trmm",
     "measured_model",
+    "timed_trmms",
 ]
 
 UNCERTAINTY = 0.02  # of an estimate, for each factor of two between an extent and the nearest measured
@@ -48,7 +51,9 @@ NEAR = 16.0  # such factors, over which what sets a Config apart gives way to wh
 STRAY = 0.4  # such factors, that half as much of an operand's alignment counts for
 #: The power of what sets a Config apart that counts in a fused TRMM: products of all of C say only so much.
 SHARE_IN_TRMM = 0.35
+FAR_IN_TRMM = 2.0  # factors of two in extents, from which on the time of a fused TRMM says nothing
 TRAPEZOID = "/lower"  # behind the extents of a product of which a lower trapezoid was computed
+LEFT = "/left"  # behind those of a fused TRMM with T on the left
 
 Extents = tuple[int, ...]
 
@@ -174,6 +179,37 @@ def of_fused_trmm(seconds_per_cycle: NDArray[Any]) -> NDArray[Any]:
     return scaled
 
 
+class FusedTrmmModel:
+    """Seconds per cycle in a fused TRMM: by products, and by TRMMs that were timed near.
+
+    Parameters
+    ----------
+    model : ThroughputModel
+        The model of products.
+    timed : mapping of extents to sequence of float
+        The seconds per cycle of each Config of the model in TRMMs; NaN where it was not timed.
+    """
+
+    def __init__(self, model: ThroughputModel, timed: Mapping[Extents, Sequence[float]]):
+        self.tuned, self._model = model.tuned, model
+        self._points = np.array([_place(at, (ALIGNED, ALIGNED)) for at in timed])
+        ratios = [np.log(seconds / of_fused_trmm(model.at(at)[0])) for at, seconds in timed.items()]
+        # what sets Configs apart there from what products say
+        self._apart = np.nan_to_num([each - np.nanmean(each) for each in ratios])
+
+    def at(
+        self, extents: Extents, aligned: Aligned = (ALIGNED, ALIGNED)
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The seconds per cycle of each Config at `extents`, and by what factor they are uncertain."""
+        values, factors = self._model.at(extents, aligned)
+        seconds = of_fused_trmm(values)
+        if len(self._points):
+            distances = np.abs(self._points - _place(extents, (ALIGNED, ALIGNED))).sum(axis=1)
+            shares = np.maximum(1 - distances / FAR_IN_TRMM, 0) ** 2
+            seconds = seconds * np.exp(shares @ self._apart / max(1.0, shares.sum()))
+        return seconds, factors
+
+
 def _place(extents: Extents, aligned: Aligned) -> tuple[float, ...]:
     """The logarithms of m, n, k and batch, and of what the operands lack in alignment."""
     strays = (STRAY * log2(ALIGNED / min(each, ALIGNED)) for each in aligned)
@@ -281,7 +317,7 @@ def _between(
     """
     found: dict[str, dict[Extents, tuple[float, int]]] = {}
     for point, rates in _products(device).get((stem, dtype, layout), ()):
-        if point.endswith(TRAPEZOID) and not of_trapezoid:
+        if point.endswith(LEFT) or (point.endswith(TRAPEZOID) and not of_trapezoid):
             continue
         extents = tuple(map(int, point.removesuffix(TRAPEZOID).split("x")))
         of_point: dict[str, tuple[float, int]] = {}
@@ -301,6 +337,19 @@ def _products(device: Device) -> Mapping[tuple[str, ...], list[tuple[str, Mappin
         for (*where, point), rates in document.products.items():
             found[tuple(where)].append((point, rates))
     return dict(found)
+
+
+def timed_trmms(
+    stems: tuple[str, ...], dtype: str, layout: str, device: Device
+) -> Mapping[Extents, Mapping[str, float]]:
+    """The rates of Configs, by name, in fused TRMMs with T on the left, where these were timed."""
+    found: dict[Extents, dict[str, float]] = {}
+    for stem in stems:
+        for point, rates in _products(device).get((stem, dtype, layout), ()):
+            if point.endswith(LEFT):
+                extents = tuple(map(int, point.removesuffix(LEFT).split("x")))
+                found.setdefault(extents, {}).update(rates)
+    return found
 
 
 @tuned_files.memo(1 << 10)

@@ -14,11 +14,11 @@ from pyblasgpu.dispatch import split_k, throughput_model, tuned_files
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.operand_copies import match_alignment, misalignment_cost
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.dispatch.throughput_model import TRAPEZOID
+from pyblasgpu.dispatch.throughput_model import LEFT, TRAPEZOID
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning.results import winners
 from pyblasgpu.tuning.sweep_file import read_sweep
-from pyblasgpu.types import DTYPES, Region
+from pyblasgpu.types import DTYPES, Region, Triangle
 
 H200, NO = known("h200"), (False, False)
 #: Classes of which all but what was timed first was timed by single calls, and with what a pass takes beside
@@ -70,6 +70,37 @@ def without(entry: Entry, size: str) -> Entry:
     return replace(entry, elsewhere={at: rate for at, rate in entry.elsewhere.items() if at != size})
 
 
+def hide(monkeypatch, ending: str) -> None:
+    """Leave out the points of products with this ending."""
+    others = []
+    for origin, document in tuned_files.documents(H200):
+        points = {key: rates for key, rates in document.products.items() if not key[-1].endswith(ending)}
+        others.append((origin, replace(document, products=points)))
+    monkeypatch.setattr(tuned_files, "documents", lambda device: tuple(others))
+
+
+def test_fused_trmms_are_chosen_by_times_of_their_own(monkeypatch):
+    """Those far from what was timed are not, and products are not."""
+    places = [(order, cols, Triangle.LOWER_LEFT) for order, cols in ((1024, 512), (2048, 512), (8192, 8192))]
+    places.append((2048, 512, Region.ALL))
+
+    def chosen() -> list:
+        forget()
+        return [select("gemm", DTYPES["d"], "nn", (m, n, m), H200, NO, at).config for m, n, at in places]
+
+    by_times = chosen()
+    hide(monkeypatch, LEFT)
+    by_products = chosen()
+    forget()
+    assert [one == other for one, other in zip(by_times, by_products, strict=True)] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+    assert {(config.BLK_M, config.BLK_N) for config in by_times[:2]} == {(32, 64), (64, 64)}
+
+
 def test_trapezoids_are_chosen_by_times_of_their_own(monkeypatch):
     """Other products are not."""
 
@@ -82,11 +113,7 @@ def test_trapezoids_are_chosen_by_times_of_their_own(monkeypatch):
         return [choice.config for choice in each]
 
     ordinary, lower, upper = chosen()
-    others = []
-    for origin, document in tuned_files.documents(H200):
-        points = {key: rates for key, rates in document.products.items() if not key[-1].endswith(TRAPEZOID)}
-        others.append((origin, replace(document, products=points)))
-    monkeypatch.setattr(tuned_files, "documents", lambda device: tuple(others))
+    hide(monkeypatch, TRAPEZOID)
     now = chosen()
     forget()
     assert now[0] == ordinary and now[1] != lower and now[2] == upper
