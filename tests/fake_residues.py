@@ -60,9 +60,9 @@ def pack_residues(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> No
 
 def gemm_int8(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     """The product of integers, with the first image."""
-    m, n, k, options, tiles, first, images, slots, begin_a, begin_b, rows_a, rows_b, stages = numbers
+    m, n, k, options, tiles, first, images, slots, begin_a, begin_b, rows_a, rows_b, stages, judges = numbers
     config = fake.source.config
-    assert first + images <= config.images and tiles * config.cluster >= slots
+    assert first + images <= config.images and tiles * config.cluster >= slots and not judges
     flags = _memory(pointers[4], slots * config.flags_of_tile, dtype=np.int32)
     assert not flags.any()
     if first == 0:

@@ -112,7 +112,7 @@ def config_of(moduli: int, kernels=product, **fields) -> GemmInt8:
 
 
 def multiply(
-    a: Packed, b: Packed, flags=None, clusters=1, kernels=product, begin=0, k=None, **fields
+    a: Packed, b: Packed, flags=None, clusters=1, kernels=product, begin=0, k=None, verdicts=(), **fields
 ) -> Products:
     """Residues of A B by `gemm_int8`; where no flags are given, only those that digits tell. Of A the rows
     from `begin` on, of both the first k.
@@ -124,8 +124,10 @@ def multiply(
     flags = np.full((tiles, config.flags_of_tile), -1, np.int32) if flags is None else flags
     residues = np.full((config.images, tiles, config.words_of_tile), -1, np.int32)
     arrays = a.images, b.images, a.facts.ravel()[begin:], b.facts, flags, residues
+    arrays = *arrays, np.array([*verdicts, 0], np.int32)
     rows, stages = (a.image.rows, b.image.rows), a.image.stages
-    integers = m, n, k or a.image.k, 0, config.grid(m, n), first, images, tiles, begin, 0, *rows, stages
+    places = tiles, begin, 0, *rows, stages, len(verdicts)
+    integers = m, n, k or a.image.k, 0, config.grid(m, n), first, images, *places
     run(kernels.source(config), clusters * config.cluster, arrays, integers, ())
     return Products(config, flags, residues)
 

@@ -358,8 +358,9 @@ def check_guarded(kernels=guarded) -> None:
     a, b, c = normal(k, m), normal(n, k, seed=2), np.full((n, m), 77.0)
     config = kernels.GemmInt8Guarded(dtype="d", FLAG_M=64, FLAG_N=32, **TILE, **LOADS)
     flags = np.array([[0] * 4, [0, 0, 0, 1], [1, 0, 0, 0], [0] * 4], np.int32)
-    integers = m, n, k, 0, 0, strides(a)[0], strides(b)[0], strides(c)[0]
-    run(kernels.source(config), config.grid(m, n), (flags, a, b, c), integers, (2.0, 0.0))
+    verdicts = np.array([1] * 63 + [0], np.int32)
+    integers = m, n, k, 0, 0, 64, 2, 3, 1, 0, strides(a)[0], strides(b)[0], strides(c)[0]
+    run(kernels.source(config), config.grid(m, n) + 2, (flags, verdicts, a, b, c, c, c), integers, (2.0, 0.0))
     mine = np.zeros((n, m), bool)
     mine[32:, :64] = mine[:32, 64:] = True
     np.testing.assert_allclose(c[mine], 2 * (b @ a)[mine], rtol=1e-12)

@@ -8,7 +8,7 @@ from . import test_gemm_int8 as checks
 from . import test_zgemm_int8 as of_complex
 from .kernel_checks import Check, one_each
 from .planting import assert_caught, parameters
-from .test_sample_pairs import check_verdicts
+from .test_sample_pairs import check_hopeless, check_shared, check_verdicts
 
 
 @one_each
@@ -51,6 +51,8 @@ FLAGS = Check("gemm_int8", lambda module: checks.check_flags(module))
 SAMPLED = Check("gemm_int8", lambda module: checks.check_sampled(module))
 FLAGGED = Check("gemm_int8", lambda module: checks.check_flagged(module))
 GUARDED = Check("gemm_int8_guarded", lambda module: checks.check_guarded(module))
+HOPELESS = Check("gemm_int8", lambda module: check_hopeless(module))
+SHARED = Check("gemm_int8_guarded", lambda module: check_shared(kernels=module))
 CLUSTER = multiplied(m=70, n=20, k=40)
 Z_SCALED = Check("row_scales", lambda module: of_complex.check_scales(kernels=module))
 Z_PACKED = Check("pack_residues", lambda module: of_complex.check_pack(conj=True, kernels=module))
@@ -141,6 +143,8 @@ DEFECTS = [
     (PRODUCT, "if image == DIGITS else stages", "if image != DIGITS else stages", SAMPLED),
     (PRODUCT, "own | ((other >= 0)", "own & ((other >= 0)", FLAGGED),
     (PRODUCT, "elif own:", "else:", FLAGGED),
+    (PRODUCT, "images = int32(0)", "pass", HOPELESS),
+    (PRODUCT, "flags[i] = int32(1)", "flags[0] = int32(1)", HOPELESS),
     (PRODUCT, "begin + min(row", "min(row", SOME_ROWS),
     # residues of sums, and flags
     (EPILOGUE, ">> (SHIFT - 32)", ">> (SHIFT - 31)", multiplied(k=40)),
@@ -163,6 +167,8 @@ DEFECTS = [
     # what is left
     (GUARD, "if flagged(flags", "if True or flagged(flags", GUARDED),
     (GUARD, "slot(int32(min(row, m - 1))", "slot(int32(0)", GUARDED),
+    (GUARD, "SHARES and block < shared", "False and block < shared", SHARED),
+    (GUARD, ">= int32(cuda.gridDim.x) - blocks", "> int32(cuda.gridDim.x) - blocks", SHARED),
     # complex numbers
     (SCALES, "* REALS + at % REALS", "* REALS", Z_SCALED),
     (PACK, "part * PART + row", "row", Z_PACKED),

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 from pyblasgpu.kernels.common.options import options_of
-from pyblasgpu.kernels.gemm.int8 import sample_pairs
+from pyblasgpu.kernels.gemm.int8 import guarded, product, sample_pairs
 
+from .int8_launching import multiply, pack
 from .launching import run, strides
-from .test_gemm_int8 import lying, normal
+from .test_gemm_int8 import LOADS, TILE, lying, normal
 
 
 def check_verdicts(
@@ -51,3 +52,44 @@ def check_verdicts(
 @pytest.mark.parametrize(("by_rows", "gap", "k"), [(False, 0, 450), (True, 3, 520)])
 def test_verdicts(by_rows, gap, k):
     check_verdicts(by_rows, gap, k)
+
+
+# ------------------------------------------------------------------------------ what hopeless data are spared
+
+
+def check_hopeless(kernels=product) -> None:
+    """Where all verdicts are 1, digits are not read: all tiles have flags, and nothing is multiplied."""
+    a, b = pack(np.ones((100, 20)), np.ones((20, 20)), moduli=1)
+    assert (multiply(a, b, verdicts=[1] * 64, kernels=kernels).flags == 1).all()
+    free = np.zeros((2, 4), np.int32)
+    assert (multiply(a, b, free, verdicts=[1] * 64, kernels=kernels).residues == -1).all()
+    others = multiply(a, b, verdicts=[1] * 63 + [0], kernels=kernels).flags
+    np.testing.assert_array_equal(others, multiply(a, b, kernels=kernels).flags)
+    assert (others == 0).any()
+
+
+def test_nothing_is_multiplied_where_samples_serve_nothing():
+    check_hopeless()
+
+
+def check_shared(blocks=5, kernels=guarded) -> None:
+    """Where all verdicts are 1, blocks after the others share the first tiles; each is computed once."""
+    m, n, k = 70, 40, 100
+    a, b, c = normal(k, m), normal(n, k, seed=2), normal(n, m, seed=3)
+    config = kernels.GemmInt8Guarded(dtype="d", FLAG_M=64, FLAG_N=32, **TILE, **LOADS)
+    tiles, k_tiles, before = config.grid(m, n), -(-k // config.BLK_K), c.copy()
+    shared = tiles - 2
+    flags, verdicts = np.ones((4, 4), np.int32), np.ones(64, np.int32)
+    partials, ready = np.full((blocks, config.BLK_M * config.BLK_N), np.nan), np.zeros(blocks)
+    schedule = 64, blocks, shared, *divmod(shared * k_tiles, blocks)
+    integers = m, n, k, 0, 0, *schedule, strides(a)[0], strides(b)[0], strides(c)[0]
+    arrays = flags, verdicts, a, b, c, partials, ready
+    run(kernels.source(config), tiles + blocks, arrays, integers, (2.0, -1.0))
+    np.testing.assert_allclose(c, 2 * (b @ a) - before, rtol=0, atol=1e-11)
+    assert (ready == 0).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("blocks", [5, 2])
+def test_tiles_are_shared(blocks):
+    check_shared(blocks)

@@ -172,8 +172,8 @@ def check_guarded(conj=True, kernels=guarded) -> None:
     a, b, c = normal(k, m), normal(n, k, seed=2), np.full((n, m), 77 + 0j)
     config = kernels.GemmInt8Guarded(dtype="z", FLAG_M=64, FLAG_N=32, **TILE, **LOADS)
     flags = np.array([[0, 0, 0, 1], [0] * 4], np.int32)
-    integers = m, n, k, 0, int(conj), strides(a)[0], strides(b)[0], strides(c)[0]
-    run(kernels.source(config), config.grid(m, n), (flags, a, b, c), integers, (2j, 0.0))
+    integers = m, n, k, 0, int(conj), 0, 0, 0, 0, 0, strides(a)[0], strides(b)[0], strides(c)[0]
+    run(kernels.source(config), config.grid(m, n), (flags, flags, a, b, c, c, c), integers, (2j, 0.0))
     expected = 2j * ((b.conj() if conj else b) @ a)
     np.testing.assert_allclose(c[:, :64], expected[:, :64], rtol=1e-12)
     assert (c[:, 64:] == 77).all()

@@ -18,10 +18,12 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ...dispatch.gemm import raster_of
+from ...dispatch.split_k import tile_schedule_of
 from ...dispatch.tensor import Int8Product
 from ...gpu.device import current
 from ...kernels.common.options import options_of
 from ...kernels.gemm.form import relative_conjugation
+from ...kernels.gemm.int8.guarded import GemmInt8Guarded
 from ...kernels.gemm.int8.image import FACTS, Image
 from ...kernels.gemm.int8.sample_pairs import BLOCKS
 from ...kernels.registry import family_of
@@ -144,7 +146,7 @@ def _emit_all(
                     of_b = new_residues(launches, how, b.block(col, 0, cols, b.cols))
                     _emit_residues(launches, how, verdicts, *(() if col else (of_a,)), of_b)
                     part = target.part(row, col, rows, cols, Region.ALL)
-                    _emit_block(launches, how, of_a, of_b, part)
+                    _emit_block(launches, how, of_a, of_b, part, verdicts)
 
 
 def _emit_triangle(
@@ -163,9 +165,10 @@ def _emit_triangle(
         length, count = of_long.operand.rows, of_across.operand.rows
         if is_upper:
             part = target.part(at_across, at, count, length, region)
-            _emit_block(launches, how, of_across, of_long, part)
+            _emit_block(launches, how, of_across, of_long, part, verdicts)
         else:
-            _emit_block(launches, how, of_long, of_across, target.part(at, at_across, length, count, region))
+            part = target.part(at, at_across, length, count, region)
+            _emit_block(launches, how, of_long, of_across, part, verdicts)
 
     def packed(source: Operand, first: int, count: int) -> Residues:
         made = new_residues(launches, how, source.block(first, 0, count, source.cols))
@@ -253,15 +256,20 @@ def new_memory(launches: LaunchList, how: Int8Product, slots: int) -> ProductMem
 
 
 def _emit_block(
-    launches: LaunchList, how: Int8Product, a: Residues, b: Residues, target: ProductTarget
+    launches: LaunchList,
+    how: Int8Product,
+    a: Residues,
+    b: Residues,
+    target: ProductTarget,
+    verdicts: Operand | None,
 ) -> None:
     """Emit a block of C, of rows of A and of columns of B whose residues are there."""
     config, c, region = how.choice.config, target.c, target.region
     memory = new_memory(launches, how, config.tiles(c.rows, c.cols, region))
-    emit_images(launches, how, a, b, memory, region, (config.images, 1))
-    emit_images(launches, how, a, b, memory, region, (0, config.images))
+    emit_images(launches, how, a, b, memory, region, (config.images, 1), verdicts)
+    emit_images(launches, how, a, b, memory, region, (0, config.images), verdicts)
     emit_combined(launches, how, a, b, memory, target)
-    _emit_guarded(launches, how, a.operand, b.operand.T, memory.flags, target)
+    _emit_guarded(launches, how, a.operand, b.operand.T, memory.flags, target, verdicts)
 
 
 def emit_combined(
@@ -281,16 +289,51 @@ def emit_combined(
 
 
 def _emit_guarded(
-    launches: LaunchList, how: Int8Product, a: Operand, b: Operand, flags: Operand, target: ProductTarget
+    launches: LaunchList,
+    how: Int8Product,
+    a: Operand,
+    b: Operand,
+    flags: Operand,
+    target: ProductTarget,
+    verdicts: Operand | None,
 ) -> None:
-    """Emit the product of the tiles that are left."""
+    """Emit the product of the tiles that are left. Where samples leave all of them, some are shared."""
     config, c, region = how.guarded, target.c, target.region
     lda, ldb = a.leading_dimension(config.trans_a), b.leading_dimension(config.trans_b)
     conj, conj_sums = relative_conjugation(a.conj, b.conj)
     options = _options(launches, region, 0) | options_of(conj=conj_sums)
-    integers = c.rows, c.cols, a.cols, options, int(conj), lda, ldb, c.col_stride
-    kernel, blocks = family_of(config.STEM).source(config), config.grid(c.rows, c.cols, region)
-    launches.emit(kernel, blocks, (flags, a, b, c), lambda *_: integers, (target.alpha, target.beta))
+    tiles, shared, partials, ready = config.grid(c.rows, c.cols, region), NOTHING_SHARED, c, c
+    judges = 0 if verdicts is None else BLOCKS
+    if judges and region is Region.ALL:
+        shared = _shared_tiles(launches, config, tiles, a.cols)
+    if shared.blocks:
+        partials, ready = launches.scratch(config.BLK_M, config.BLK_N, shared.blocks), launches.flags()
+    integers = c.rows, c.cols, a.cols, options, int(conj), judges, *shared, lda, ldb, c.col_stride
+    operands = flags, verdicts or flags, a, b, c, partials._replace(batch=1), ready._replace(batch=1)
+    kernel, scalars = family_of(config.STEM).source(config), (target.alpha, target.beta)
+    launches.emit(kernel, tiles + shared.blocks, operands, lambda *_: integers, scalars)
+
+
+class SharedTiles(NamedTuple):
+    """The first tiles of a product that blocks of a launch share: `TileSchedule` without full waves."""
+
+    blocks: int
+    tiles: int
+    k_iters_per_block: int
+    remainder: int
+
+
+NOTHING_SHARED = SharedTiles(0, 0, 0, 0)
+
+
+def _shared_tiles(launches: LaunchList, config: GemmInt8Guarded, tiles: int, k: int) -> SharedTiles:
+    """The tiles of the last one to two waves, where not all multiprocessors have one in the last."""
+    device = current(launches.device)
+    schedule = tile_schedule_of(config.sharing, tiles, k, device, True, launches.tiles_per_block)
+    if schedule is None or not schedule.k_iters_per_block:
+        return NOTHING_SHARED
+    left = tiles - schedule.full_waves * schedule.blocks
+    return SharedTiles(schedule.blocks, left, schedule.k_iters_per_block, schedule.remainder)
 
 
 def emit_images(
@@ -301,6 +344,7 @@ def emit_images(
     memory: ProductMemory,
     region: Region,
     images: tuple[int, int],
+    verdicts: Operand | None = None,
 ) -> None:
     """Emit the product of some images, of which `images` are the first and the number: that of digits, which
     flags tiles, or of moduli. Images may have more k than the operands, behind those.
@@ -308,9 +352,10 @@ def emit_images(
     config, extents, k = how.choice.config, (a.operand.rows, b.operand.rows), a.operand.cols
     kernel, options = family_of(config.STEM).source(config), _options(launches, region, RASTER)
     tiles = config.grid(*extents, region)
-    operands = a.images, b.images, a.facts, b.facts, memory.flags, memory.residues
+    operands = a.images, b.images, a.facts, b.facts, memory.flags, memory.residues, verdicts or memory.flags
     places = a.begin, b.begin, a.image.rows, b.image.rows, a.image.stages
-    integers = *extents, k, options, tiles, *images, config.tiles(*extents, region), *places
+    slots, judges = config.tiles(*extents, region), 0 if verdicts is None else BLOCKS
+    integers = *extents, k, options, tiles, *images, slots, *places, judges
     blocks = launches.persistent_blocks(config, tiles * images[1], SHARE)
     launches.emit(kernel, blocks, operands, lambda *_: integers, ())
 

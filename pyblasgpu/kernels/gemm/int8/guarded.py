@@ -2,11 +2,14 @@
 
 It is launched after every product, on the operands as stored, and reads the same flags: a block of a tile
 without one returns at once. So the host decides nothing, and waits for nothing.
+
+Where the samples of real operands leave all tiles to FMAs, more blocks, after the others, share the first
+tiles as those of the persistent kernel share the last ones. So no multiprocessor idles in the last wave.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import product
 from typing import Any, ClassVar, Self
@@ -18,16 +21,18 @@ from ...common.parameters import parameters
 from ...common.tile_scheduler import tile_origins
 from ..mainloop import build as build_ordinary
 from ..mma import GemmMma, product_of
+from ..persistent import build as build_persistent
 from .product import is_flagged
+from .row_scales import convict
 from .tile_slots import tile_slots
 
 __all__ = ["STEM", "GemmInt8Guarded", "source"]
 
 STEM = "gemm_int8_guarded"
 PARAMETERS = parameters(
-    "int32 pointer: flags",
-    "pointer: a, b, c",
-    "int32: m, n, k, options, conj",
+    "int32 pointer: flags, verdicts",
+    "pointer: a, b, c, partials, ready",
+    "int32: m, n, k, options, conj, judges, blocks, shared, k_iters_per_block, remainder",
     "int64: lda, ldb, ldc",
     "real: alpha, alpha_i, beta, beta_i",
 )
@@ -90,6 +95,12 @@ class GemmInt8Guarded(GemmMma):
     def flags_of_tile(self) -> int:
         return self.FLAG_M // 16
 
+    @property
+    def sharing(self) -> GemmMma:
+        """The Config of blocks that share tiles."""
+        own = {each.name: getattr(self, each.name) for each in fields(GemmMma)}
+        return GemmMma(**own | {"persistent": True})
+
     def specialize(self, trans_a: bool, trans_b: bool) -> Self:
         """Return the Config for operands with this transposition."""
         loads: dict[str, Any] = {}
@@ -111,16 +122,50 @@ def source(config: GemmInt8Guarded) -> KernelSource:
     Kernel parameters
     -----------------
     flags: int32 pointer, the flags of tiles
+    verdicts: int32 pointer, of `sample_pairs`: where all are 1, blocks share tiles of real products
     a, b, c: pointer, A, B, C
+    partials: pointer, the partial tiles of the blocks that share
+    ready: pointer, one a block that shares, 0 before the launch and after it
     m, n, k: int32, extents
     options: int32, rasterization, conjugated sums, triangle of C
     conj: int32, whether B is conjugated
+    judges: int32, number of verdicts
+    blocks, shared: int32, blocks that share, and the tiles that they share, the first ones
+    k_iters_per_block, remainder: int32, of a `TileSchedule`
     lda, ldb, ldc: int64, leading dimensions (elements)
     alpha, alpha_i, beta, beta_i: real, parts of alpha and beta
 
-    Grid: x ``config.grid(m, n, region)``.
+    Grid: x ``config.grid(m, n, region)``, and `blocks`.
     """
     return KernelSource.of(config, PARAMETERS, partial(_build, config))
+
+
+def _sharer(config: GemmInt8Guarded):
+    """``share(a, b, c, partials, ready, m, n, k, options, schedule, lds, scalars)``: this block's part of the
+    tiles that are shared, the first ones: the persistent kernel counts blocks from the last one.
+    """
+    int32, int64, sharing = ptx.types.int32, ptx.types.int64, config.sharing
+    multiply = device_function(build_persistent(sharing, product_of(sharing, False, False)))
+
+    @device_function
+    def share(a, b, c, partials, ready, m, n, k, options, schedule, lds, scalars):
+        shared, k_iters_per_block, remainder = schedule
+        (lda, ldb, ldc), (alpha, alpha_i, beta, beta_i) = lds, scalars
+        waves, none = int32(0), int64(0)
+        multiply(
+            a, b, c, partials, ready, m, n, k, options, shared, waves, k_iters_per_block, remainder, lda, ldb,
+            ldc, none, none, none, alpha, alpha_i, beta, beta_i,
+        )  # fmt: skip
+
+    return share
+
+
+def _no_sharer():
+    @device_function
+    def share(a, b, c, partials, ready, m, n, k, options, schedule, lds, scalars):
+        pass
+
+    return share
 
 
 def _build(config: GemmInt8Guarded):
@@ -131,18 +176,33 @@ def _build(config: GemmInt8Guarded):
     multiply, multiply_conj = (
         device_function(build_ordinary(config, each, None, waits=False)) for each in products
     )
-    COMPLEX = config.dtype_facts.is_complex
+    COMPLEX, SHARES, hopeless = config.dtype_facts.is_complex, not config.dtype_facts.is_complex, convict()
     grid_dependency_wait = ptx.grid_dependency_wait
+    share = _sharer(config) if SHARES else _no_sharer()
 
     def gemm_int8_guarded(
-        flags, a, b, c, m, n, k, options, conj, lda, ldb, ldc, alpha, alpha_i, beta, beta_i,
+        flags, verdicts, a, b, c, partials, ready, m, n, k, options, conj, judges, blocks, shared,
+        k_iters_per_block, remainder, lda, ldb, ldc, alpha, alpha_i, beta, beta_i,
     ):  # fmt: skip
+        # (1) the blocks that share tiles, after the others
+        block, lane = int32(cuda.blockIdx.x), int32(cuda.threadIdx.x % 32)
+        if SHARES and block >= int32(cuda.gridDim.x) - blocks:
+            grid_dependency_wait()
+            if hopeless(verdicts, judges, lane):
+                schedule, lds = (shared, k_iters_per_block, remainder), (lda, ldb, ldc)
+                scalars = alpha, alpha_i, beta, beta_i
+                share(a, b, c, partials, ready, m, n, k, options, schedule, lds, scalars)
+            return
+
+        # (2) a tile with a flag that is not shared
         tiles_m, tiles_n = (m + BLK_M - 1) // BLK_M, (n + BLK_N - 1) // BLK_N
         row, col = tile_origin(cuda.blockIdx.x, tiles_m, tiles_n, options)
         # a triangle's squares of tiles may reach beyond the last row and column
         tile = slot(int32(min(row, m - 1)), int32(min(col, n - 1)), m, n, options)
         grid_dependency_wait()
-        if flagged(flags, tile, int32(cuda.threadIdx.x % 32)):
+        if flagged(flags, tile, lane) and not (
+            SHARES and block < shared and hopeless(verdicts, judges, lane)
+        ):
             none = int64(0)
             if COMPLEX and conj != 0:
                 multiply_conj(

@@ -23,6 +23,7 @@ from .config import GemmInt8
 from .epilogue import residue_writer, tile_checker
 from .image import STAGE_K
 from .pipeline import stage_loader, tile_multiplier
+from .row_scales import convict
 from .tile_slots import tile_slots
 
 __all__ = ["GemmInt8", "is_flagged", "source"]
@@ -30,9 +31,9 @@ __all__ = ["GemmInt8", "is_flagged", "source"]
 PARAMETERS = parameters(
     "int32 pointer: a, b",
     "pointer: facts_a, facts_b",
-    "int32 pointer: flags, residues",
+    "int32 pointer: flags, residues, verdicts",
     "int32: m, n, k, options, tiles, first, images",
-    "int32: slots, begin_a, begin_b, rows_a, rows_b, stages",
+    "int32: slots, begin_a, begin_b, rows_a, rows_b, stages, judges",
 )
 
 
@@ -45,6 +46,7 @@ def source(config: GemmInt8) -> KernelSource:
     facts_a, facts_b: pointer, the facts of A's rows and of B's columns by `row_scales`
     flags: int32 pointer, the flags of tiles
     residues: int32 pointer, the residues of the product, at a multiple of 16 bytes
+    verdicts: int32 pointer, of `sample_pairs`: where all are 1, all tiles have flags, and none is multiplied
     m, n, k: int32, extents
     options: int32, rasterization, triangle of C
     tiles: int32, numbered tiles
@@ -53,6 +55,7 @@ def source(config: GemmInt8) -> KernelSource:
     begin_a, begin_b: int32, rows of the images of A, of B, before those that are meant: whole panels
     rows_a, rows_b: int32, rows of whole panels of the images
     stages: int32, stages of the images; those of k are the first
+    judges: int32, number of verdicts
 
     Grid: x as many blocks as the device holds. The image of digits, after those of the moduli, sets the
     flags, which the others read.
@@ -220,8 +223,23 @@ def _consumer(config: GemmInt8):
     return consume
 
 
+def _accuser(config: GemmInt8):
+    """``flag_all(flags, slots, t)``: flags of all tiles, by all blocks."""
+    int32, COUNT, THREADS = ptx.types.int32, config.flags_of_tile, config.threads
+
+    @device_function
+    def flag_all(flags, slots, t):
+        i = int32(cuda.blockIdx.x * THREADS + t)
+        while i < slots * COUNT:
+            flags[i] = int32(1)
+            i = int32(i + cuda.gridDim.x * THREADS)
+
+    return flag_all
+
+
 def _build(config: GemmInt8):
     int32, CLUSTER, WORKERS = ptx.types.int32, config.cluster, 128 * config.warpgroups
+    hopeless, flag_all, DIGITS = convict(), _accuser(config), config.images
     make_barriers, produce, consume = barrier_maker(config), _producer(config), _consumer(config)
     align, shared_pointer, shared_address = ptx.align_shared(1024), ptx.shared_pointer, ptx.shared_address
     cluster_sync, grid_dependency_wait = ptx.cluster_sync, ptx.grid_dependency_wait
@@ -229,14 +247,18 @@ def _build(config: GemmInt8):
     more = ptx.set_max_registers(config.MANY_REGISTERS, True)
 
     def gemm_int8(
-        a, b, facts_a, facts_b, flags, residues, m, n, k, options, tiles, first, images, slots, begin_a,
-        begin_b, rows_a, rows_b, stages,
+        a, b, facts_a, facts_b, flags, residues, verdicts, m, n, k, options, tiles, first, images, slots,
+        begin_a, begin_b, rows_a, rows_b, stages, judges,
     ):  # fmt: skip
         # (1) the mbarriers
         t, depth = int32(cuda.threadIdx.x), int32((k + (STAGE_K - 1)) // STAGE_K)
         shared = shared_address(align(shared_pointer(cuda.shared.array(0, int32, alignment=16))))
         make_barriers(shared, t)
         grid_dependency_wait()
+        if hopeless(verdicts, judges, int32(t % 32)):
+            if first == DIGITS:
+                flag_all(flags, slots, t)
+            images = int32(0)
 
         # (2) a warp loads the stages of all tiles
         if t >= WORKERS:

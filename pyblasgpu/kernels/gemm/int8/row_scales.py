@@ -30,6 +30,7 @@ __all__ = [
     "RowScales",
     "RowSums",
     "accumulator",
+    "convict",
     "judge",
     "source",
 ]
@@ -185,7 +186,7 @@ def judge(moduli: int):
     return judge_row
 
 
-def _convict():
+def convict():
     """``hopeless(verdicts, judges, lane)``: whether there are verdicts, and all are 1; for a warp."""
     int32, first_lane = ptx.types.int32, ptx.first_lane
 
@@ -209,7 +210,7 @@ def _build(config: RowScales):
         judge(config.moduli),
         config.dtype_facts.reals_per_element,
     )
-    hopeless, INFINITE = _convict(), float("inf")
+    hopeless, INFINITE = convict(), float("inf")
 
     @device_function
     def keep(partials, sums, part, row):
