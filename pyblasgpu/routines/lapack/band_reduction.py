@@ -13,15 +13,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ...dispatch.operand_copies import ALIGNED
-from ...gpu.device import current
-from ...kernels.factor.qr import geqrf_panel
 from ...operands import Operand
 from ..copies import emit_copy, emit_scale
 from ..launch_list import LaunchList
 from ..level3.gemm import emit_gemm
 from . import geqrf
 from .block_reflector import BlockReflector, emit_block_reflector
-from .factor_steps import leaf_config
 
 __all__ = ["columns", "emit"]
 
@@ -112,13 +109,8 @@ def _emit_panel(
 
 def _emit_reflectors(launches: LaunchList, tau: Operand, panel: Operand, v: Operand) -> Operand:
     """Emit the QR factors of a panel, and V; return T."""
-    device = current(launches.device)
-    config = leaf_config(launches, geqrf_panel.STEM, panel.rows).panel(panel.rows, device)
-    fits = config.grid(panel.rows) <= device.sm_count
     t = launches.scratch(tau.rows, tau.rows, 1, ALIGNED)
-    if fits and panel.cols <= min(config.COLS, panel.rows):
-        geqrf.emit_panel(launches, config, tau, panel, v, t, 0)
-    else:
+    if not geqrf.emit_whole_panel(launches, tau, panel, v, t):
         geqrf.emit(launches, tau, panel)
         columns = panel.block(0, 0, panel.rows, tau.rows)
         emit_block_reflector(launches, tau, columns, BlockReflector(v, t))

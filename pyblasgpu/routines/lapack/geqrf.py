@@ -34,7 +34,7 @@ from .block_reflector import (
 from .factor_steps import leaf_config
 from .lookahead import emit_lookahead
 
-__all__ = ["emit", "emit_panel", "launch_list"]
+__all__ = ["emit", "emit_whole_panel", "launch_list"]
 
 FP16 = "gemm_wgmma"
 JOINED = 4  # panels of a block, at most, whose T are joined; of more it is made anew
@@ -194,7 +194,7 @@ def _emit_panels(
                 needs_t = joins or last < a.cols
                 _emit_small(launches, config, factors, columns, part, t if needs_t else None, first)
             else:
-                emit_panel(launches, config, factors, columns, part, t, first)
+                _emit_panel(launches, config, factors, columns, part, t, first)
             emit_product(launches, BlockReflector(part, t), right, adjoint=True)
             if whole is not None and joins and first:
                 emit_joined_triangle(launches, BlockReflector(v, whole).leading(last), first)
@@ -214,7 +214,21 @@ def _panels_of(configs: tuple[Any, Any], a: Operand, device: Device) -> list[tup
     return panels
 
 
-def emit_panel(
+def emit_whole_panel(launches: LaunchList, tau: Operand, a: Operand, v: Operand, t: Operand) -> bool:
+    """Emit the factors of columns that one launch takes, V and T; return whether there is one."""
+    device = current(launches.device)
+    wide = leaf_config(launches, geqrf_small.STEM, a.rows).panel(a.rows)
+    if wide is not None and a.cols <= min(wide.COLS, a.rows) and get_override(geqrf_panel.STEM) is None:
+        _emit_small(launches, wide, tau, a, v, t)
+        return True
+    config = leaf_config(launches, geqrf_panel.STEM, a.rows).panel(a.rows, device)
+    if config.grid(a.rows) > device.sm_count or a.cols > min(config.COLS, a.rows):
+        return False
+    _emit_panel(launches, config, tau, a, v, t, 0)
+    return True
+
+
+def _emit_panel(
     launches: LaunchList, config: Any, tau: Operand, a: Operand, v: Operand, t: Operand, above: int
 ) -> None:
     """Emit the factors of a panel; all blocks of one that has several are resident, or a cluster."""
