@@ -97,7 +97,9 @@ def _operators(rows: list[dict[str, Any]]) -> Iterator[str]:
     yield from ("", "Host time of one call of order 64 in µs, ours / PyTorch's:", "")
     hows = {False: "", True: ", recorded for gradients", None: " and its gradients"}
     cells = {(row["call"], row["dtype"], row.get("recorded")): row for row in rows}
-    heads = list(dict.fromkeys(key[1:] for key in cells))
+    heads = sorted(
+        {key[1:] for key in cells}, key=lambda head: (list(hows).index(head[1]), "sdcz".index(head[0]))
+    )
     names = [f"{dtype}{hows[recorded]}" for dtype, recorded in heads]
     yield f"| operator | {' | '.join(names)} |"
     yield "|---" * (len(heads) + 1) + "|"
