@@ -223,8 +223,11 @@ def test_kernels_keep_everything_in_registers(stem, dtype):
 
 
 def test_large_real_products_are_sampled(how):
-    assert how(4096, 4096, 4096).sampler == SamplePairs(moduli=14, sample=8)
-    assert how(3072, 3072, 3072).sampler is how(4096, 4096, 4096, dtype="z").sampler is None
+    """All squares that residues serve, by the package's own value; fewer where it is larger."""
+    assert how(2560, 2560, 2560).sampler == how(4096, 4096, 4096).sampler == SamplePairs(moduli=14, sample=8)
+    assert how(4096, 4096, 4096, dtype="z").sampler is None
+    with deciding_by(int8_min_sampled_work=2560**3 + 1):
+        assert how(2560, 2560, 2560).sampler is None
 
 
 @chosen_kernels.NEEDS_COMPILER
