@@ -195,7 +195,9 @@ class FusedTrmmModel:
         self._points = np.array([_place(at, (ALIGNED, ALIGNED)) for at in timed])
         ratios = [np.log(seconds / of_fused_trmm(model.at(at)[0])) for at, seconds in timed.items()]
         # what sets Configs apart there from what products say
-        self._apart = np.nan_to_num([each - np.nanmean(each) for each in ratios])
+        apart = np.nan_to_num([each - np.nanmean(each) for each in ratios])
+        # of which the shares of all places make up what was timed at each
+        self._parts = np.linalg.solve(_shares(self._points, self._points), apart) if timed else apart
 
     def at(
         self, extents: Extents, aligned: Aligned = (ALIGNED, ALIGNED)
@@ -204,10 +206,16 @@ class FusedTrmmModel:
         values, factors = self._model.at(extents, aligned)
         seconds = of_fused_trmm(values)
         if len(self._points):
-            distances = np.abs(self._points - _place(extents, (ALIGNED, ALIGNED))).sum(axis=1)
-            shares = np.maximum(1 - distances / FAR_IN_TRMM, 0) ** 2
-            seconds = seconds * np.exp(shares @ self._apart / max(1.0, shares.sum()))
+            shares = _shares(np.array([_place(extents, (ALIGNED, ALIGNED))]), self._points)[0]
+            seconds = seconds * np.exp(shares @ self._parts)
         return seconds, factors
+
+
+def _shares(places: NDArray[Any], points: NDArray[Any]) -> NDArray[Any]:
+    """By how much a fused TRMM at each place is as one at each point: from 1 to 0 far away."""
+    distances = np.abs(places[:, None] - points).sum(axis=2)
+    shares: NDArray[Any] = np.maximum(1 - distances / FAR_IN_TRMM, 0) ** 2
+    return shares
 
 
 def _place(extents: Extents, aligned: Aligned) -> tuple[float, ...]:

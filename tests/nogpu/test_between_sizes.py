@@ -8,13 +8,14 @@ from statistics import mean, median
 import pytest
 from recorded import GEMM_WINNERS, seconds_of
 
-from pyblasgpu.database import Document, Entry, sizes_of, tuned_at
+from pyblasgpu.database import Document, Entry, families_of, sizes_of, tuned_at
 from pyblasgpu.dispatch import choose as selecting
 from pyblasgpu.dispatch import split_k, throughput_model, tuned_files
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.operand_copies import match_alignment, misalignment_cost
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.dispatch.throughput_model import LEFT, TRAPEZOID
+from pyblasgpu.dispatch.product_kinds import TRMM_LEFT, Kind, configs_of
+from pyblasgpu.dispatch.throughput_model import LEFT, TRAPEZOID, config_name, timed_trmms
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning.results import winners
 from pyblasgpu.tuning.sweep_file import read_sweep
@@ -99,6 +100,19 @@ def test_fused_trmms_are_chosen_by_times_of_their_own(monkeypatch):
         True,
     ]
     assert {(config.BLK_M, config.BLK_N) for config in by_times[:2]} == {(32, 64), (64, 64)}
+
+
+@pytest.mark.parametrize("letter", "dz")
+def test_fused_trmms_that_were_timed_run_by_the_fastest_there(letter):
+    """Of the Configs that have a kernel, to 2 %, whatever was timed near."""
+    where, shape = (families_of("gemm", letter), letter, "nn"), Triangle.LOWER_LEFT
+    own = {config_name(config) for config in configs_of(Kind(TRMM_LEFT), *where, H200)}
+    slower = []
+    for extents, rates in timed_trmms(*where, H200).items():
+        chosen = config_name(select("gemm", DTYPES[letter], "nn", extents, H200, NO, shape).config)
+        if rates.get(chosen, 0.0) < 0.98 * max(rates[name] for name in own & set(rates)):
+            slower.append((extents, chosen))
+    assert not slower
 
 
 def test_trapezoids_are_chosen_by_times_of_their_own(monkeypatch):
