@@ -138,7 +138,8 @@ def test_single_precision_has_no_double_arithmetic(stem, letter):
 
 @pytest.mark.parametrize("stem", FIXED)
 def test_a_fixed_kernel_that_copies_asynchronously_or_reduces_by_warps_needs_that(stem):
-    """A kernel of these does not link for an older card."""
+    """A kernel of these does not link for an older card; what is for Hopper alone may have neither."""
     letter = "s" if "s" in FIXED[stem].dtypes else FIXED[stem].dtypes[0]
-    ptx = to_ptx(smallest(stem, letter), (7, 5))
-    assert ("cp.async" in ptx or "redux.sync" in ptx) == (FIXED[stem].needs >= (8, 0))
+    ptx, needs = to_ptx(smallest(stem, letter), (7, 5)), FIXED[stem].needs
+    does = "cp.async" in ptx or "redux.sync" in ptx
+    assert does == (needs >= (8, 0)) or needs >= (9, 0)
