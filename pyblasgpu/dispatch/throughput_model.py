@@ -196,8 +196,10 @@ class FusedTrmmModel:
         ratios = [np.log(seconds / of_fused_trmm(model.at(at)[0])) for at, seconds in timed.items()]
         # what sets Configs apart there from what products say
         apart = np.nan_to_num([each - np.nanmean(each) for each in ratios])
-        # of which the shares of all places make up what was timed at each
-        self._parts = np.linalg.solve(_shares(self._points, self._points), apart) if timed else apart
+        # of which the shares of all places make up what was timed at each; `solve` may be a patch's
+        self._parts = (
+            np.linalg.lstsq(_shares(self._points, self._points), apart, rcond=None)[0] if timed else apart
+        )
 
     def at(
         self, extents: Extents, aligned: Aligned = (ALIGNED, ALIGNED)
