@@ -191,12 +191,13 @@ class Family:
             return False
         return device.cc >= self.needs and (not self.tensor_cores or device.has_double_mma)
 
+    def serves(self, dtype: str, device: Device) -> bool:
+        """Whether there are kernels for a dtype on a device."""
+        return dtype in self.dtypes and self.runs_on(device)
+
     def gives_way(self, dtype: str, device: Device) -> bool:
         """Whether its `successor` serves calls of a dtype on a device."""
-        if not self.successor:
-            return False
-        family = family_of(self.successor)
-        return dtype in family.dtypes and family.runs_on(device)
+        return bool(self.successor) and family_of(self.successor).serves(dtype, device)
 
     def complete(self, parameters: dict[str, int]) -> dict[str, int]:
         """`parameters`, with the defaults of those that were not there when they were written down."""

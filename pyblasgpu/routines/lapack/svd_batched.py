@@ -85,44 +85,41 @@ def emit(
     tall = _Tall(sigma, info, u, vh.T.conjugate(), a, vectors)
     if a.rows < a.cols:
         tall = _Tall(sigma, info, vh.T.conjugate(), u, a.T.conjugate(), vectors)
-    m, n = tall.a.rows, tall.a.cols
-    best = _best(launches.dtype, current(launches.device))
-    is_full = vectors and tall.left.cols > n
-    has_kernel = best.specialize(m + n * vectors, n) or columns_config(launches, m, n, vectors)
-    if not is_full and has_kernel:
-        _emit_kernel(launches, best, tall)
+    is_full, config = vectors and tall.left.cols > tall.a.cols, _config(launches, tall.a, vectors)
+    if config is not None and not is_full:
+        _emit_kernel(launches, config, tall)
         return
     with launches.temporary():
-        _emit_by_factors(launches, best, tall)
+        _emit_by_factors(launches, tall)
 
 
-def columns_config(
-    launches: LaunchList, m: int, n: int, vectors: bool
-) -> jacobi_columns.JacobiColumns | None:
-    """The Config of the kernel that has small real matrices in registers; None where they are not."""
-    family, device = family_of(jacobi_columns.STEM), current(launches.device)
-    if launches.dtype.letter not in family.dtypes or not family.runs_on(device):
-        return None
-    best: jacobi_columns.JacobiColumns = select(jacobi_columns.STEM, launches.dtype, "", (), device).config
-    config = best.specialize(n, vectors)
-    return config if config is not None and m <= config.COLS else None
+def _config(
+    launches: LaunchList, a: Operand, vectors: bool
+) -> jacobi_columns.JacobiColumns | jacobi_svd.JacobiSvd | None:
+    """The Config of the kernel that has matrices in registers, if they are small and real, or else of that
+    which has them in shared memory; None where they have no room.
+    """
+    device = current(launches.device)
+    if family_of(jacobi_columns.STEM).serves(launches.dtype.letter, device):
+        best = select(jacobi_columns.STEM, launches.dtype, "", (), device).config
+        config: jacobi_columns.JacobiColumns | None = best.specialize(a.cols, vectors)
+        if config is not None and a.rows <= config.COLS:
+            return config
+    return _best(launches.dtype, device).specialize(a.rows + a.cols * vectors, a.cols)
 
 
-def _emit_kernel(launches: LaunchList, best: jacobi_svd.JacobiSvd, tall: _Tall) -> None:
-    """Emit the launch of a problem that fits into shared memory."""
+def _emit_kernel(
+    launches: LaunchList, config: jacobi_columns.JacobiColumns | jacobi_svd.JacobiSvd, tall: _Tall
+) -> None:
+    """Emit the launch of a problem that has a kernel."""
     sigma, info, left, right, a, vectors = tall
-    rows, columns = a.rows + a.cols * vectors, columns_config(launches, a.rows, a.cols, vectors)
-    config = columns or best.specialize(rows, a.cols)
-    assert config is not None
     if isinstance(config, jacobi_columns.JacobiColumns):
         options, threads = jacobi_columns.WANTS_U * vectors, tuple[int, ...]()
         source, grid = jacobi_columns.source(config), config.grid(a.batch)
     else:
-        team = config.team(rows, a.cols)
-        options, threads = (
-            jacobi_svd.options_of(vectors, a.conj, left.conj, right.conj),
-            (team.lanes, team.width),
-        )
+        team = config.team(a.rows + a.cols * vectors, a.cols)
+        options = jacobi_svd.options_of(vectors, a.conj, left.conj, right.conj)
+        threads = team.lanes, team.width
         source, grid = jacobi_svd.source(config), config.grid(team, a.batch)
     reals = sigma.dtype.reals_per_element
 
@@ -135,7 +132,7 @@ def _emit_kernel(launches: LaunchList, best: jacobi_svd.JacobiSvd, tall: _Tall) 
     launches.emit_batch(source, grid, (a, sigma, left, right, info), integers, ())
 
 
-def _emit_by_factors(launches: LaunchList, best: jacobi_svd.JacobiSvd, tall: _Tall) -> None:
+def _emit_by_factors(launches: LaunchList, tall: _Tall) -> None:
     """Emit the same by way of A = Q R: U is Q times the left vectors of R."""
     m, n, batch = tall.a.rows, tall.a.cols, tall.a.batch
     factors, tau = launches.scratch(m, n, batch), launches.scratch(n, 1, batch)
@@ -144,14 +141,16 @@ def _emit_by_factors(launches: LaunchList, best: jacobi_svd.JacobiSvd, tall: _Ta
     geqrf.emit(launches, tau, factors)
     emit_scale(launches, 0.0, r, zero=True)
     emit_copy(launches, 1.0, factors.block(0, 0, n, n).T, r.T, Region.LOWER)
+    config = _config(launches, r, tall.vectors)
+    assert config is not None
     if not tall.vectors:
-        _emit_kernel(launches, best, tall._replace(a=r))
+        _emit_kernel(launches, config, tall._replace(a=r))
         return
     columns = tall.left.cols
     left = launches.scratch(m, columns, batch)
     emit_scale(launches, 0.0, left, zero=True)
     if columns > n:
         emit_identity(launches, left.block(0, n, m, columns - n), n)
-    _emit_kernel(launches, best, tall._replace(a=r, left=left.block(0, 0, n, n)))
+    _emit_kernel(launches, config, tall._replace(a=r, left=left.block(0, 0, n, n)))
     ormqr.emit(launches, tau, factors, left, Side.LEFT, Trans.NO)
     emit_copy(launches, 1.0, left.conjugate() if tall.left.conj else left, tall.left._replace(conj=False))
