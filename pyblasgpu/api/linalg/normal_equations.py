@@ -56,9 +56,8 @@ def refined_solution(arrays: Arrays, a: Any, b: Any) -> tuple[Any, Any] | None:
         return None
     x = _solution(a, inverse, b)
     rest, change = _correction(a, inverse, b, x)
-    count = (
-        1 if most <= SURE else needed_corrections(arrays, host_values(_ratios(arrays, r, change, x)).max())
-    )
+    ratio = 0 if most <= SURE else host_values(_ratios(arrays, r, change, x)).max()
+    count = needed_corrections(arrays, ratio)
     if count is None:
         return None
     x = x + change
@@ -85,8 +84,8 @@ def _ratios(arrays: Arrays, r: Any, change: Any, x: Any) -> Any:
     """Largest elements of a correction over those of x, with the columns of A scaled to norm one."""
     xp = arrays.xp
     norms = xp.sqrt(_squares(arrays, r))[..., None]
-    largest = (xp.max(xp.abs(each) * norms, axis=-2) for each in (change, x))
-    return next(largest) / next(largest)
+    of_change, of_x = (xp.max(xp.abs(each) * norms, axis=-2) for each in (change, x))
+    return of_change / of_x
 
 
 def needed_corrections(arrays: Arrays, ratio: float) -> int | None:
