@@ -129,7 +129,8 @@ def launched(row: Any, args: tuple[Any, ...]) -> Any:
     if not call.run_apart(kept.order(addresses), alpha, beta, TORCH.current_stream(call.device)):
         return None
     result = tuple(outputs) if len(outputs) > 1 else outputs[0]
-    return result if row.finish is None else row.finish(result, *given) or result
+    finished = None if row.finish is None else row.finish(result, *given)
+    return result if finished is None else finished
 
 
 def _checked(
