@@ -198,7 +198,7 @@ def _by_estimate(kind: Kind, stems: tuple[str, ...], candidates: Portfolio, devi
 def _by_time(
     kind: Kind, stems: tuple[str, ...], candidates: Portfolio, own: tuple[Any, ...], device: Device
 ) -> tuple[Any, ...]:
-    """The Configs that a fused TRMM gains by beside its `own`, where it was timed."""
+    """The Configs by which a fused TRMM with its `own` ones gains where it was timed."""
     first = next(iter(candidates.rates))
     if not TRIANGLES[kind.use].on_left:
         return ()

@@ -196,7 +196,7 @@ class FusedTrmmModel:
         ratios = [np.log(seconds / of_fused_trmm(model.at(at)[0])) for at, seconds in timed.items()]
         # what sets Configs apart there from what products say
         apart = np.nan_to_num([each - np.nanmean(each) for each in ratios])
-        # of which the shares of all places make up what was timed at each; `solve` may be a patch's
+        # which shares of all points add up to at each point; `patch_scipy` leaves NumPy's `lstsq` alone
         self._parts = (
             np.linalg.lstsq(_shares(self._points, self._points), apart, rcond=None)[0] if timed else apart
         )

@@ -33,7 +33,7 @@ def applies(launches: LaunchList, rows: int, batch: int = 1) -> bool:
 
 
 def _config(launches: LaunchList, rows: int) -> potrf_panel.PotrfPanel:
-    """The Config of panels with so many rows below: blocks have more where there would be too many."""
+    """The Config of panels with `rows` below. Where there would be too many blocks, each has more rows."""
     config: potrf_panel.PotrfPanel = leaf_config(launches, potrf_panel.STEM, rows)
     return config if config.grid(rows) <= current(launches.device).sm_count else config.wide
 

@@ -108,7 +108,7 @@ class TridiagonalMerge(BlockConfig):
         return replace(self, HAS_CLUSTERS=self.HAS_CLUSTERS and device.cc >= (9, 0))
 
     def specialize(self, size: int, pairs: int, device: Device) -> Self:
-        """The Config for so many pairs of this order: large blocks where each pair has a multiprocessor."""
+        """The Config for `pairs` of this order: large blocks where each has a multiprocessor."""
         are_few = pairs <= device.sm_count and size > SHARE
         return next(each for each in self.variants if size <= each.ORDER and each.is_alone <= are_few)
 
