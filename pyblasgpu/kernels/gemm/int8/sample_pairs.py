@@ -62,7 +62,7 @@ class SamplePairs(KernelConfig):
     dtype: str = "d"
     moduli: int = 14
     sample: int = 8
-    every: int = 4
+    every: int = 8
 
     STEM: ClassVar[str] = STEM
 
