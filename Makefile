@@ -22,9 +22,10 @@ NUMPY25_NOGPU := $(addprefix tests/nogpu/test_,backend.py arrays.py blas.py comp
 NUMPY25_SIM := $(addprefix tests/sim/test_,copy_scaled.py leaves.py pack.py simulated_block.py simulated_flags.py simulated_memory.py simulator.py)
 VENVFW := .venv-frameworks
 STAMPFW := $(VENVFW)/.installed-$(CUDA)
-FRAMEWORKS_NOGPU := $(addprefix tests/nogpu/test_,arrays_real_libraries.py blas_casts.py linalg_determinant.py \
-	linalg_keywords.py linalg_products.py linalg_solve.py linalg_warnings.py torch_compile.py written_tensors.py)
-FRAMEWORKS_DOCS := $(addprefix tests/nogpu/test_,docs.py docstrings.py examples.py)
+FRAMEWORKS_NOGPU := $(addprefix tests/nogpu/test_,arrays_real_libraries.py blas_casts.py gpu_tests.py linalg_determinant.py \
+	linalg_keywords.py linalg_products.py linalg_solve.py linalg_spectra_device.py linalg_warnings.py torch_compile.py \
+	written_tensors.py)
+FRAMEWORKS_WHOLE := $(addprefix tests/nogpu/test_,docs.py docstrings.py examples.py programs.py)
 VENVDOCS := .venv-docs
 STAMPDOCS := $(VENVDOCS)/.installed
 STAMP25 := $(VENV25)/.installed-$(CUDA)
@@ -61,7 +62,7 @@ test-frameworks: $(STAMPFW)
 	@$(VENVFW)/bin/python -c 'import torch' 2>/dev/null || $(VENVFW)/bin/python -c 'import jax' 2>/dev/null || exit 0; \
 	set -x; $(VENVFW)/bin/python -m pytest -n $(WORKERS) $(DIST) tests/frameworks
 	$(VENVFW)/bin/python -m pytest -n $(WORKERS) $(DIST) $(FRAMEWORKS_NOGPU) -k 'torch or jax or strict or tensor or librar'
-	$(VENVFW)/bin/python -m pytest -n $(WORKERS) $(DIST) tests/nogpu/test_programs.py $(FRAMEWORKS_DOCS)
+	$(VENVFW)/bin/python -m pytest -n $(WORKERS) $(DIST) $(FRAMEWORKS_WHOLE)
 
 # spills, registers and PTX of every kernel that the package chooses: half an hour on two cores
 check-kernels: $(STAMP)

@@ -1,4 +1,4 @@
-"""Install builds of PyTorch and JAX for the processor, numpydoc, and programs that call SciPy, for tests.
+"""Install builds of PyTorch and JAX for the processor, numpydoc, Polars, and programs that call SciPy.
 
 ``python tools/frameworks.py FILE`` writes into FILE, a line each, what cannot be had from the package index,
 and why. PyTorch's usual build for Linux has several GB of CUDA libraries: a build for the processor is
@@ -76,7 +76,7 @@ def _programs(names: str, *packages: str) -> list[str]:
 
 def install() -> list[str]:
     """Install what can be had; return a line for each that cannot."""
-    lacking = _programs("numpydoc", "numpydoc")
+    lacking = _programs("numpydoc", "numpydoc") + _programs("Polars", "polars")
     for program in programs():
         lacking += _programs(program, program)
     try:

@@ -181,3 +181,12 @@ def test_programs_that_tests_run_are_installed_beside_pytorch():
     tested = (ROOT / "tests" / "nogpu" / "test_programs.py").read_text()
     modules = set(re.findall(r'importorskip\("(\w+)', tested))
     assert {{"scikit-learn": "sklearn"}.get(name, name) for name in named} == modules
+
+
+def test_what_is_skipped_for_want_of_a_framework_runs_beside_them():
+    """A library that a test names in a variable is one that `make test-frameworks` installs."""
+    skips = re.compile(r"importorskip\((?:\w+[\[)]|\"(?:torch|jax|array_api_strict|sklearn))")
+    makefile = (ROOT / "Makefile").read_text()
+    listed = set(re.findall(r"\w+\.py", " ".join(re.findall(r"FRAMEWORKS(?:.*\\\n)*.*", makefile))))
+    tests = (path for path in (ROOT / "tests" / "nogpu").glob("test_*.py") if skips.search(path.read_text()))
+    assert {path.name.removeprefix("test_") for path in tests} <= listed
