@@ -35,6 +35,7 @@ from tuning.papers import (
     plasma,
     reads,
     steinsland,
+    three_products,
 )
 from tuning.papers.study import Study, draw
 
@@ -46,6 +47,7 @@ STUDIES = {
     for each in (
         kurzak_timed,
         reads,
+        three_products,
         steinsland,
         matsumoto,
         atlas,

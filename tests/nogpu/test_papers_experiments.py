@@ -32,6 +32,7 @@ from tuning.papers import (
     reads,
     steinsland,
     study,
+    three_products,
 )
 from tuning.papers.timings import FILE, Timings
 
@@ -224,6 +225,7 @@ SCRIPTS = {
     "kblas": (kblas, "--orders 256,512"),
     "kblas_figure9": (kblas_figure9, "--sizes 256,512"),
     "reads": (reads, "--n 256"),
+    "three_products": (three_products, "--dtype c --sizes 64,128"),
     "cache_edge": (cache_edge, "--sizes 256,512 --rasters 4,8"),
 }
 
@@ -246,7 +248,7 @@ def test_a_script_writes_json_table_and_figure(name, monkeypatch, tmp_path, caps
     assert H100.name in shown and (tmp_path / f"{name}.txt").read_text() == shown
     made = json.loads((tmp_path / f"{name}.json").read_text())
     assert made["paper"] == name and made["device"] == H100.name and made["results"]
-    assert list(tmp_path.glob("*.svg")) or name == "reads"
+    assert list(tmp_path.glob("*.svg")) or name in ("reads", "three_products")
     monkeypatch.setattr(study, "draw", lambda *_: None)  # once is enough
     assert script.main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == made
@@ -276,6 +278,17 @@ def test_the_three_steps_keep_the_best():
     assert {row["shared"] for row in result["finalists"]} == {"AB", "A", "B", "-"}
     assert set(result["finalists"][0]["curve"]) == {"64", "128", "192"}
     assert "cuBLAS TN" in result["curves"] and "NN, packed" in result["curves"]
+
+
+def test_a_sample_shows_what_a_smaller_one_misses(runs):
+    result = matsumoto.sample(runs(), "s", (64, 128), 60)
+    rates = result["tflops"]["128"]
+    assert result["kernels"] > 60 == len(rates) == sum(result["outcomes"].values())
+    assert result["best"]["128"]["tflops"] >= max(rates)
+    shown = matsumoto.sample_table([result, {"best": {}, "dtype": "s"}], "a card")
+    assert shown.row_count == 2 and matsumoto.table([result], "a card").row_count == 0
+    assert matsumoto.best_of_few([3.0, 1.0, 2.0], 2) == pytest.approx((2.0 + 3.0 + 3.0) / 3)
+    assert matsumoto.best_of_few([1.0, 2.0], 2) == 2.0
 
 
 RECORDING = {

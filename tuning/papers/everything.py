@@ -40,6 +40,7 @@ from tuning.papers import (
     plasma,
     reads,
     steinsland,
+    three_products,
 )
 from tuning.papers.experiment import Experiment, Kernel, from_timings, on_device
 from tuning.papers.study import Study, finish, folder_of, show_kernels
@@ -63,6 +64,7 @@ PLANS = {
         Step(cache_edge.STUDY, "--dtype d,s", 30),
         Step(kurzak_timed.STUDY, "--layout nn", 95),
         Step(reads.STUDY, "--layout nn", 15),
+        Step(three_products.STUDY, "--dtype c", 20),
         Step(steinsland.STUDY, "--layout nn,tn --most 8", 120),
         Step(matsumoto.STUDY, "--dtype d,s --most 60 --step 512", 60),
         Step(atlas.STUDY, "--routine trsm,trmm --most 3", 40),

@@ -11,13 +11,18 @@
 
 The kernels multiply A transposed by B (TN). Figures 4 and 5 show the winner's operation alone, and the whole
 product of matrices that must be copied into that layout first, copies included.
+
+``--sample`` takes the first step alone, of kernels in random order, as many as time allows. It shows what a
+search that begins with few of them may miss.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import math
 import random
+import statistics
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -44,7 +49,7 @@ from tuning.papers import steinsland
 from tuning.papers.experiment import Experiment, Extents, Kernel, Measured, Rows, share_of_peak
 from tuning.papers.study import Figure, Study, add_options, interleaved, names_in, run_study
 
-__all__ = ["STUDY", "experiment", "kernels", "main", "packed", "table"]
+__all__ = ["STUDY", "best_of_few", "experiment", "kernels", "main", "packed", "sample", "table"]
 
 SEED = 2012
 LAYOUT = "tn"
@@ -55,6 +60,7 @@ PAIRS = ((CBL, CBL), (CBL, ROW), (RBL, RBL))  # those of Table 2's winners
 STEP, LARGEST = 256, 8192
 FIRST = "1024,4096"  # sizes of the first step
 CURVES, SEARCH = 0.25, 0.4  # of the time that is left: the curves, then the first step
+SAMPLE, FEW = "a sample of the first step", 40  # which is of `sample`; a smaller sample, beside it
 
 
 def kernels(letter: str, device: Device) -> list[GemmSimt]:
@@ -113,6 +119,35 @@ def experiment(
         "finalists": rows,
         "curves": curves,
     }
+
+
+def sample(run: Experiment, letter: str, first: Sequence[int], most: int | None) -> dict[str, Any]:
+    """The first step of kernels in random order, until time is over, as JSON holds it."""
+    sizes: list[Extents] = [(n, n, n) for n in first]
+    found = kernels(letter, run.device)
+    timed = list(run.times(STEM, LAYOUT, found[:most], sizes))
+    good = [each for each in timed if len(each.rates) == len(sizes)]
+    return {
+        "dtype": letter,
+        "figure": SAMPLE,
+        "kernels": len(found),
+        "outcomes": dict(Counter(each.outcome for each in timed)),
+        "tflops": {str(n): [round(each.rates[n, n, n], 3) for each in good] for n in first},
+        "best": {
+            str(n): _row(max(good, key=lambda each: each.rates[n, n, n]), run.device)
+            for n in (first if good else ())
+        },
+    }
+
+
+def best_of_few(rates: Sequence[float], few: int = FEW) -> float:
+    """The mean of the best of all choices of `few` rates."""
+    ranked = sorted(rates)
+    if len(ranked) <= few:
+        return ranked[-1]
+    # the best is the one of a rank where all others are of those below
+    chosen = sum(rate * math.comb(below, few - 1) for below, rate in enumerate(ranked))
+    return chosen / math.comb(len(ranked), few)
 
 
 def _second_step(
@@ -192,7 +227,7 @@ def table(results: Rows, device: str, most: int = 5) -> Table:
     """Table 2: the best few of each type."""
     columns = ("GEMM", "tile", "per thread", "vector", "shared", "layout", "TFLOP/s", "efficiency", "at n")
     made = Table(*columns, title=f"The three-step search of Matsumoto et al. on {device}")
-    for result in results:
+    for result in _searches(results):
         for row in result["finalists"][:most]:
             share = row["efficiency"]
             made.add_row(
@@ -213,7 +248,7 @@ def layouts_table(results: Rows, device: str) -> Table:
     """The best kernel of each way in which operands are laid out and shared."""
     columns = ("GEMM", "layout", "shared", "tile", "TFLOP/s", "at n")
     made = Table(*columns, title=f"The best of each layout and sharing on {device}")
-    for result in results:
+    for result in _searches(results):
         best: dict[tuple[str, str], dict[str, Any]] = {}
         for row in result["finalists"]:  # the best first
             best.setdefault((row["layout"], row["shared"]), row)
@@ -223,24 +258,54 @@ def layouts_table(results: Rows, device: str) -> Table:
     return made
 
 
+def sample_table(results: Rows, device: str) -> Table:
+    """A type and an order of a sample a row: the best, how near others are, and the best of few."""
+    columns = ("GEMM", "n", "kernels", "timed", "best", "tile", "shared", "within 5 %", "half are above")
+    made = Table(*columns, f"best of {FEW}, mean", title=f"{SAMPLE.capitalize()} on {device}, TFLOP/s")
+    for row in results:
+        for n, best in row["best"].items() if row.get("figure") == SAMPLE else ():
+            rates = row["tflops"][n]
+            made.add_row(
+                f"{row['dtype']}gemm {LAYOUT}",
+                n,
+                str(row["kernels"]),
+                str(len(rates)),
+                f"{max(rates):.2f}",
+                best["tile"],
+                best["shared"],
+                str(sum(rate >= 0.95 * max(rates) for rate in rates)),
+                f"{statistics.median(rates):.2f}",
+                f"{best_of_few(rates):.2f}",
+            )
+    return made
+
+
+def _searches(results: Rows) -> Rows:
+    return [row for row in results if row.get("figure") != SAMPLE]
+
+
 def _kernels(options: argparse.Namespace, device: Device) -> Iterable[Kernel]:
     for letter in options.dtype:
         yield from ((STEM, config) for config in kernels(letter, device)[: options.most])
-        yield from packed(letter, device)
+        yield from () if options.sample else packed(letter, device)
 
 
 def _collect(run: Experiment, options: argparse.Namespace) -> dict[str, Any]:
+    if options.sample:
+        rows = [sample(run, letter, options.first, options.most) for letter in run.in_turn(options.dtype)]
+        return {"results": rows}
     rest = options.first, options.step, options.largest, options.most
     return {"results": [experiment(run, letter, *rest) for letter in run.in_turn(options.dtype)]}
 
 
 def _tables(made: dict[str, Any], options: argparse.Namespace) -> list[Table]:
-    return [table(made["results"], made["device"]), layouts_table(made["results"], made["device"])]
+    tables = [of(made["results"], made["device"]) for of in (table, layouts_table, sample_table)]
+    return [each for each in tables if each.row_count]
 
 
 def _figures(made: dict[str, Any], options: argparse.Namespace) -> list[Figure]:
     figures = []
-    for result in made["results"]:
+    for result in _searches(made["results"]):
         name = f"{result['dtype']}gemm"
         curves = {
             what: [(float(n), rate) for n, rate in points.items()]
@@ -262,6 +327,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--largest", type=parse_count, default=LARGEST, help="of these (%(default)s)")
     parser.add_argument("--most", type=parse_count, metavar="N", help="number of kernels to begin with")
+    parser.add_argument("--sample", action="store_true", help="the first step alone, as far as time goes")
     add_options(parser, "20m")
     return parser.parse_args(arguments)
 
