@@ -97,6 +97,18 @@ def check_reference(values: np.ndarray, w: np.ndarray) -> None:
     assert (np.abs(w - values).max(axis=-1) <= bound + np.finfo("d").smallest_subnormal).all()
 
 
+def check_singular_in_one(a: np.ndarray, sigma: np.ndarray, u: np.ndarray, vh: np.ndarray) -> None:
+    """Check what one launch computes: `check_singular`, and that vectors of zeros are columns of I. So those
+    of the lesser extent are the first ones of all.
+    """
+    check_singular(a, sigma, u, vh)
+    if not a.any():
+        for vectors in (u, _adjoint(vh)):
+            np.testing.assert_array_equal(
+                np.abs(vectors), np.broadcast_to(np.eye(*vectors.shape[-2:]), vectors.shape)
+            )
+
+
 def check_singular(
     a: np.ndarray, sigma: np.ndarray, u: np.ndarray | None = None, vh: np.ndarray | None = None
 ) -> None:

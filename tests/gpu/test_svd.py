@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from eigen_cases import check_singular
+from eigen_cases import check_singular, check_singular_in_one
 from qr_cases import SETS, matrix_of
 
 from pyblasgpu.gpu.device import current
@@ -64,9 +64,10 @@ def test_all_sizes(letter, order):
 @pytest.mark.parametrize("shape", [(3, 3), (12, 8), (30, 30), (60, 40), (72, 72)])
 def test_special_matrices(letter, kind, shape):
     a = matrix_of(kind, letter, 4, *shape)
-    u, sigma, vh, info = svd(cupy.asarray(a))
-    assert not info.any()
-    check_singular(a, sigma, u, vh)
+    for full in (False, True):
+        u, sigma, vh, info = svd(cupy.asarray(a), full)
+        assert not info.any()
+        check_singular_in_one(a, sigma, u, vh)
 
 
 @pytest.mark.parametrize("batch", [0, 1, 131, 20_000])

@@ -103,8 +103,8 @@ def projector(facts: Dtype, team: int) -> Callable:
 
 def completer(facts: Dtype, team: int) -> Callable:
     """``complete(acc, x, filled, dots, s, plane, ld, m, n, partials, t, lanes, width)``: unit vectors
-    in place of columns of zeros, orthogonal to all others: that of the row with least in it, less what others
-    have of it, twice.
+    in place of columns of zeros, orthogonal to all others: that of the first row with least in it, less what
+    others have of it, twice. So of a matrix of zeros they are columns of I, whatever its rows.
     """
     REALS, real, int32 = facts.reals_per_element, ptx.REALS[facts.real], ptx.types.int32
     root, divide, first_lane, IS_WARP = ptx.square_root, ptx.divide, ptx.first_lane, team <= WARP
@@ -123,7 +123,7 @@ def completer(facts: Dtype, team: int) -> Callable:
                 best, row = -square, i
             i = int32(i + lanes)
         top = largest(best, partials, t, lanes)
-        return int32(largest(real(row) if best == top else real(0), partials, t, lanes))
+        return int32(m - largest(real(m - row) if best == top else real(0), partials, t, lanes))
 
     @device_function
     def complete(acc, x, filled, dots, s, plane, ld, m, n, partials, t, lanes, width):
