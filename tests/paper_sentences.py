@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from typing import Any
@@ -218,6 +219,14 @@ def kurzak_reads() -> Iterator[str]:
     yield f"The read-only path makes {span(shares, 3)} of it"
 
 
+def kurzak_guidelines() -> Iterator[str]:
+    rows = study("recorded", H200)["guidelines"]
+    lost = sum(sum(row["lacks"].values()) for row in rows)
+    yield f"leave out {lost} of {sum(row['problems'] for row in rows)} winners on an H200"
+    slower = (statistics.median(row["times"]) for row in rows)
+    yield f"takes {span(slower, 2)} times as long in the median of a type"
+
+
 def steinsland() -> Iterator[str]:
     rows = {
         (row["dtype"], row["layout"]): row for row in study("steinsland")["results"] if "figure" not in row
@@ -321,7 +330,7 @@ PAGES: dict[str, tuple[Callable[[], Iterator[str]], ...]] = {
         kblas_algorithms,
         kblas_recorded,
     ),
-    "kurzak": (kurzak, kurzak_reads, kurzak_section_8),
+    "kurzak": (kurzak, kurzak_reads, kurzak_guidelines, kurzak_section_8),
     "steinsland": (steinsland,),
     "matsumoto": (matsumoto, matsumoto_whole, matsumoto_copies, processors),
     "atlas": (

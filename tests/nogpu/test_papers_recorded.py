@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pyblasgpu.tuning.results import Record
@@ -47,6 +49,22 @@ def test_algorithms_of_a_device():
     rates = recorded.algorithms(TRSM, CARD)
     assert rates["d", "512x512"] == {"recursion": 3.0, "trsm_fused": 4.0}
     assert not recorded.algorithms(TRSM, "another")
+
+
+def test_winners_that_strict_guidelines_leave_out():
+    """A tile of 2 by 2 elements a thread has little reuse."""
+    grids = {"DIM_X": 16, "DIM_Y": 16, "DIM_XA": 32, "DIM_YA": 8, "DIM_XB": 8, "DIM_YB": 32}
+    shape = {"BLK_K": 8, "UNROLL": 8, "stages": 1} | grids
+    tiles = {size: shape | {"BLK_M": size, "BLK_N": size} for size in (32, 64, 128)}
+    times = {32: 3.0, 64: 2.0, 128: 1.0}
+    products = [record("gemm_simt", "tiny", (256,) * 3, tiles[n], x) for n, x in times.items()]
+    products.append(record("gemm_simt", "large", (4096,) * 3, tiles[64], 1.0))
+    at = [replace(each, device="NVIDIA H200", layout="nn") for each in products]
+    (row,) = recorded.obeyed(at, "NVIDIA H200")
+    assert row == {"dtype": "d", "problems": 2, "lacks": {"reuse": 1}, "times": [1.5]}
+    shown = recorded.obeyed_table([row], "a card")
+    assert [next(iter(column.cells)) for column in shown.columns][1:3] == ["2", "1"]
+    assert not recorded.obeyed(at, "another")
 
 
 def test_the_tables(monkeypatch, capsys, tmp_path):

@@ -1,18 +1,20 @@
-"""What recorded sweeps answer to two papers, without a device.
+"""What recorded sweeps answer to three papers, without a device.
 
 ``python tuning/papers/recorded.py [--out FOLDER] [SWEEP ...]``
 
 KBLAS: where TRSM by recursion, by one fused launch, by a recursion that ends in fused triangles, and by
 small triangles are each the fastest. PLASMA's Table 3.1: whether the fastest leaves by themselves are those
-that are fastest within TRMM's recursion, with the order at which it stops.
+that are fastest within TRMM's recursion, with the order at which it stops. Kurzak et al.: how many of the
+fastest kernels of FMA units Table 1's guidelines would have left out.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import statistics
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -23,11 +25,16 @@ if __name__ == "__main__":
 
 from rich.table import Table
 
-from pyblasgpu.database import RECURSION, TRSM_FUSED
+from pyblasgpu.database import FAMILIES, RECURSION, TRSM_FUSED
+from pyblasgpu.errors import ConfigError
+from pyblasgpu.gpu.device import known
+from pyblasgpu.kernels.gemm import simt
+from pyblasgpu.model.occupancy import Fit, demand
 from pyblasgpu.terminal import console, guarded
 from pyblasgpu.tuning.results import Record, sound, winners
 from pyblasgpu.tuning.sweep_file import read_sweep
 from pyblasgpu.types import DTYPES
+from tuning.papers.kurzak import TABLE_1
 
 __all__ = [
     "Replay",
@@ -37,6 +44,8 @@ __all__ = [
     "document",
     "fastest",
     "main",
+    "obeyed",
+    "obeyed_table",
     "replays",
     "replays_table",
 ]
@@ -47,6 +56,7 @@ KEEP = 3  # leaves that the first stage keeps
 STOP = "stop"
 NAME = "recorded"
 ENDS_IN_FUSED = "ends in fused"
+LAYOUT = "nn"  # of the products whose winners `obeyed` looks at
 
 Rates = Mapping[tuple[str, str], Mapping[str, float]]
 
@@ -118,6 +128,80 @@ def _replay(
     return [Replay(dtype, extents[1], max(tried), max(timed.values()), len(tried), len(timed))]
 
 
+def obeyed(records: Sequence[Record], device: str) -> list[dict[str, Any]]:
+    """The number of problems of each dtype whose fastest kernel Table 1's guidelines leave out, by what it
+    lacks, and how many times as long the best takes of those that are left.
+    """
+    rates: dict[tuple, dict[tuple, float]] = defaultdict(dict)
+    for record in records:
+        if (record.device, record.stem, record.layout) != (device, simt.STEM, LAYOUT):
+            continue
+        if record.outcome == "ok" and record.caches == "cold":
+            of, key = tuple(sorted(record.parameters.items())), (record.dtype, record.size, record.extents)
+            rates[key][of] = max(record.tflops, rates[key].get(of, 0.0))
+    rows: list[dict[str, Any]] = []
+    if not rates:
+        return rows
+    fit = Fit(known(device))
+    for letter in DTYPES:
+        each = [_obeyed(letter, timed, fit) for (dtype, *_), timed in rates.items() if dtype == letter]
+        lost = [(lack, ratio) for lack, ratio in each if lack]
+        rows.append(
+            {
+                "dtype": letter,
+                "problems": len(each),
+                "lacks": dict(Counter(lack for lack, _ in lost)),
+                "times": sorted(round(ratio, 4) for _, ratio in lost if ratio),
+            }
+        )
+    return [row for row in rows if row["problems"]]
+
+
+def _obeyed(letter: str, timed: Mapping[tuple, float], fit: Fit) -> tuple[str, float]:
+    """What the fastest of `timed` lacks, and its rate over that of the best which lacks nothing; 0 where none
+    does.
+    """
+    first, best = "", 0.0
+    for parameters in sorted(timed, key=lambda each: -timed[each]):
+        try:
+            config = FAMILIES[simt.STEM].config(letter, LAYOUT, dict(parameters))
+        except ConfigError:
+            continue  # today's rules have no such kernel
+        best, lack = best or timed[parameters], _lack(config, fit)
+        first = first or lack
+        if not lack:
+            return first, best / timed[parameters]
+    return first, 0.0
+
+
+def _lack(config: Any, fit: Fit) -> str:
+    """The first guideline of Table 1 that a kernel does not reach; none: ''."""
+    of, blocks = TABLE_1[config.dtype], fit.blocks(config)
+    reached = {
+        "reuse": config.reuse >= of.reuse,
+        "blocks": blocks >= of.blocks,
+        "threads": blocks * demand(config).threads >= of.threads,
+    }
+    return next((name for name, is_reached in reached.items() if not is_reached), "")
+
+
+def obeyed_table(rows: Sequence[Mapping[str, Any]], device: str) -> Table:
+    columns = ("GEMM", "problems", "winners left out", "for reuse", "blocks", "threads")
+    slower = ("times as long, median", "most", "nothing left")
+    made = Table(*columns, *slower, title=f"Winners that Table 1's guidelines leave out on {device}")
+    for row in rows:
+        lost, times = sum(row["lacks"].values()), row["times"]
+        shown = (f"{of(times):.2f}" for of in (statistics.median, max)) if times else ("", "")
+        made.add_row(
+            f"{row['dtype']}gemm {LAYOUT}",
+            *map(str, (row["problems"], lost)),
+            *(str(row["lacks"].get(name, 0)) for name in ("reuse", "blocks", "threads")),
+            *shown,
+            str(lost - len(times)),
+        )
+    return made
+
+
 def _algorithms_table(rates: Rates, device: str) -> Table:
     made = Table(
         "", "order x sides", "fastest", "TFLOP/s", "recursion", "the others", title=f"TRSM on {device}"
@@ -175,6 +259,7 @@ def document(path: Path, records: Sequence[Record], device: str) -> dict[str, An
             for (dtype, point), each in sorted(algorithms(records, device).items(), key=_by_size)
         ],
         "trmm": [each._asdict() for each in replays(records, device)],
+        "guidelines": obeyed(records, device),
     }
 
 
@@ -205,6 +290,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found = replays(records, device)
             if found:
                 page.print(replays_table(found, device))
+            if rows := obeyed(records, device):
+                page.print(obeyed_table(rows, device))
             if options.out is not None:
                 file = options.out / device.lower().replace(" ", "_") / f"{NAME}.json"
                 file.parent.mkdir(parents=True, exist_ok=True)
