@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ __all__ = ["KINDS", "check_eigen", "check_reference", "check_singular", "hermiti
 #: Matrices of each kind in float64, and their eigenvalues to 20 digits, by mpmath with 400.
 REFERENCE = Path(__file__).with_name("eigen_reference.json")
 
+SINGULAR_VALUES = partial(np.linalg.svd, compute_uv=False)
 #: Multiple of n u that bounds residuals and departures from orthogonality.
 FACTOR = 10
 
@@ -73,13 +75,23 @@ def check_eigen(a: np.ndarray, w: np.ndarray, v: np.ndarray | None = None) -> No
     norms = np.linalg.norm(matrices, axis=(-2, -1))[..., None]
     lost = np.finfo(a.dtype).smallest_subnormal / scale[..., 0]  # by rounding of what is not normal
     assert np.isfinite(w).all() and (np.diff(w, axis=-1) >= 0).all()
-    assert (np.abs(values - np.linalg.eigvalsh(matrices)) <= bound * norms + lost).all()
+    assert (np.abs(values - _values(np.linalg.eigvalsh, matrices)) <= bound * norms + lost).all()
     if v is not None:
         vectors = v.astype(wide)
         departures = vectors.conj().swapaxes(-1, -2) @ vectors - np.eye(n)
         residuals = matrices @ vectors - vectors * values[..., None, :]
         assert np.linalg.norm(departures, axis=(-2, -1)).max(initial=0) <= bound * np.sqrt(n)
         assert (np.linalg.norm(residuals, axis=-2) <= bound * norms + lost).all()
+
+
+@lru_cache(maxsize=1)
+def _computed(function: Callable, elements: bytes, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    return function(np.frombuffer(elements, dtype).reshape(shape))
+
+
+def _values(function: Callable, matrices: np.ndarray) -> np.ndarray:
+    """What a function of NumPy makes of matrices; for those of the last call it is kept."""
+    return _computed(function, matrices.tobytes(), matrices.shape, matrices.dtype)
 
 
 def reference(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -124,7 +136,7 @@ def check_singular(
     norms = np.linalg.norm(matrices, axis=(-2, -1))[..., None]
     lost = np.finfo(a.dtype).smallest_subnormal / scale[..., 0]  # by rounding of what is not normal
     assert np.isfinite(sigma).all() and (np.diff(sigma, axis=-1) <= 0).all() and (sigma >= 0).all()
-    assert (np.abs(values - np.linalg.svd(matrices, compute_uv=False)) <= bound * norms + lost).all()
+    assert (np.abs(values - _values(SINGULAR_VALUES, matrices)) <= bound * norms + lost).all()
     for vectors in [
         each.astype(wide) for each in (u, None if vh is None else _adjoint(vh)) if each is not None
     ]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from matrices import times_power_of_two
 
 from pyblasgpu import lapack
 from pyblasgpu.routine_table import ROUTINES
@@ -83,12 +84,6 @@ def _adjoint(a: np.ndarray) -> np.ndarray:
     return a.conj().T
 
 
-def _scaled(a: np.ndarray, exponent: int) -> np.ndarray:
-    """`a` over a power of two."""
-    factor = a.real.dtype.type
-    return a * factor(2.0 ** (-exponent // 2)) * factor(2.0 ** (-exponent - -exponent // 2))
-
-
 def _orthogonal(q: np.ndarray) -> float:
     """The ratio of QᴴQ - I."""
     return _ratio(_adjoint(q) @ q - np.eye(q.shape[1], dtype=q.dtype), 1.0, q.shape[0])
@@ -101,7 +96,7 @@ def by_columns(letter: str, a: np.ndarray, exponent: int, place: Place) -> Itera
     vectors = np.zeros((m, m), a.dtype)
     vectors[:, :k] = qr[:, :k]
     q = _call(letter, "orgqr", place, vectors, tau)[0]
-    a, r = _scaled(a, exponent), _scaled(np.triu(qr), exponent)
+    a, r = times_power_of_two(a, -exponent), times_power_of_two(np.triu(qr), -exponent)
     yield _ratio(r - _adjoint(q) @ a, _norm(a), m)
     yield _orthogonal(q)
     yield _ratio(_call(letter, "orgqr", place, qr[:, :k], tau)[0] - q[:, :k], 1.0, m)
@@ -115,7 +110,7 @@ def by_rows(letter: str, a: np.ndarray, exponent: int, place: Place) -> Iterator
     vectors = np.zeros((n, n), a.dtype)
     vectors[:k] = lq[:k]
     q = _call(letter, "orglq", place, vectors, tau)[0]
-    a, lower = _scaled(a, exponent), _scaled(np.tril(lq), exponent)
+    a, lower = times_power_of_two(a, -exponent), times_power_of_two(np.tril(lq), -exponent)
     yield _ratio(lower - a @ _adjoint(q), _norm(a), n)
     yield _orthogonal(q)
     yield _ratio(_call(letter, "orglq", place, lq[:k], tau)[0] - q[:k], 1.0, n)
@@ -140,7 +135,7 @@ def with_pivots(letter: str, a: np.ndarray, exponent: int, place: Place) -> Iter
     (m, n), k = a.shape, min(a.shape)
     qr, jpvt, tau, *_ = _call(letter, "geqp3", place, a)
     q = _call(letter, "orgqr", place, qr[:, :k], tau)[0]
-    a, r = _scaled(a, exponent), _scaled(np.triu(qr[:k]), exponent)
+    a, r = times_power_of_two(a, -exponent), times_power_of_two(np.triu(qr[:k]), -exponent)
     values, others = (np.linalg.svd(each, compute_uv=False) for each in (a, r))
     yield _ratio(values - others, _norm(values), max(m, n))
     yield _ratio(a[:, jpvt - 1] - q @ r, _norm(a), max(m, n))
@@ -151,16 +146,16 @@ def with_pivots(letter: str, a: np.ndarray, exponent: int, place: Place) -> Iter
 
 def least_squares(letter: str, a: np.ndarray, exponent: int, place: Place) -> Iterator[float]:
     """Ratios of xQRT16, of systems that have a solution, xQRT17 and xQRT14, of residuals and rows."""
-    if np.linalg.cond(_scaled(a, exponent)) > 1e3:
+    if np.linalg.cond(times_power_of_two(a, -exponent)) > 1e3:
         yield 0.0
         return
     for trans, op in (("N", a), ("C" if letter in "cz" else "T", _adjoint(a))):
         (m, n), whole = op.shape, np.zeros((max(a.shape), 3), a.dtype)
-        op = _scaled(op, exponent)
+        op = times_power_of_two(op, -exponent)
         for b in (op @ matrix("random", letter, n, 3), matrix("random", letter, m, 3)):
             whole[:m] = b
             _, x, _ = _call(letter, "gels", place, a, whole, trans)
-            x = _scaled(x[:n], -exponent)
+            x = times_power_of_two(x[:n], exponent)
             rest = b - op @ x
             if m <= n:
                 yield _ratio(rest, _norm(op) * _norm(x), max(m, n))

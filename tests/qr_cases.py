@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from matrices import times_power_of_two
+from residuals import residual
 
 from pyblasgpu.types import DTYPES
 
@@ -86,26 +88,21 @@ def nearly_equal_columns(letter: str, m: int, n: int) -> np.ndarray:
 
 def relative_residual(a: np.ndarray, q: np.ndarray, r: np.ndarray) -> float:
     """The largest norm of a column of A - Q R over that of A's."""
-    wide = np.clongdouble if a.dtype.kind == "c" else np.longdouble
-    q, r, a = (each.astype(wide) for each in (q, r, a))
-    squares = [(np.abs(each) ** 2).sum(axis=-2) for each in (a - q @ r, a)]
-    return float(np.sqrt(squares[0] / squares[1]).max())
+    error, size = (np.linalg.norm(each, axis=-2) for each in (residual(a, q, r), a.astype("D")))
+    return float((error / size).max())
 
 
 def check_factors(a: np.ndarray, q: np.ndarray, r: np.ndarray) -> None:
     """Check that the columns of Q are orthonormal, R is triangular, and Q R is `a`, of any size."""
     m, n = a.shape[-2:]
     bound = FACTOR * max(m, n) * np.finfo(a.dtype).eps
-    wide = np.clongdouble if a.dtype.kind == "c" else np.longdouble
-    q, r, a = (each.astype(wide) for each in (q, r, a))
-    scale = np.abs(a).max(axis=(-2, -1), keepdims=True)
-    scale = np.where(scale == 0, 1, scale)
-    a, r = a / scale, r / scale
+    exponent = -np.frexp(np.abs(a).max(axis=(-2, -1), keepdims=True))[1]
+    a, r = (times_power_of_two(each, exponent) for each in (a, r))
     assert not np.tril(r, -1).any()
-    gram = q.swapaxes(-1, -2).conj() @ q
-    assert np.linalg.norm((gram - np.eye(q.shape[-1])).astype(complex), axis=(-2, -1)).max() <= bound
-    errors = np.sqrt((np.abs(a - q @ r) ** 2).sum(axis=-2))
-    assert (errors <= bound * np.sqrt((np.abs(a) ** 2).sum(axis=-2))).all()
+    departures = residual(np.eye(q.shape[-1]), q.swapaxes(-1, -2).conj(), q)
+    assert np.linalg.norm(departures, axis=(-2, -1)).max() <= bound
+    errors = np.linalg.norm(residual(a, q, r), axis=-2)
+    assert (errors <= bound * np.linalg.norm(a.astype("D"), axis=-2)).all()
 
 
 def leaves(results) -> list[np.ndarray]:

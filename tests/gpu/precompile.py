@@ -8,6 +8,7 @@ from functools import partial
 from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filelock import FileLock
@@ -44,14 +45,17 @@ def sources_of(calls: Iterable) -> list[KernelSource]:
 
 def every_variant(letter: str, m: int, n: int, k: int) -> list[KernelSource]:
     """The kernels for products of this size with operands that lie in any way."""
-    conjs = (False, True) if DTYPES[letter].is_complex else (False,)
     sources = [copy_scaled.source(FIXED[copy_scaled.STEM].config(letter, "", {}))]
     for stem in families_of("gemm", letter):
-        source = family_of(stem).source
         for layout in FAMILIES[stem].layouts:
-            tile = select(stem, DTYPES[letter], layout, (m, n, k), current()).config
-            sources += [source(tile, conj=conj) for conj in conjs]
+            sources += of_products(select(stem, DTYPES[letter], layout, (m, n, k), current()).config)
     return sources
+
+
+def of_products(config: Any) -> list[KernelSource]:
+    """The kernels of a Config of GEMM, those with conjugates too."""
+    conjs = (False, True) if config.dtype_facts.is_complex else (False,)
+    return [family_of(config.STEM).source(config, conj=conj) for conj in conjs]
 
 
 def asked_for(
@@ -94,6 +98,8 @@ class Once:
     def __call__(self, name: str, find: Callable[[], Iterable[KernelSource]]) -> None:
         """Put the kernels of `find`, which go by `name`, into the store of cubins."""
         done = self._folder / f"{name}.compiled"
+        if done.exists():  # whatever is compiled for others now
+            return
         with FileLock(self._folder / "compiling.lock"):
             if not done.exists():
                 compile_all(list(dict.fromkeys(find())), current().cc)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
+from itertools import product
 
 import numpy as np
 import pytest
@@ -15,6 +17,7 @@ from pyblasgpu.testing.policies import deciding_by
 from pyblasgpu.types import DTYPES
 
 from .lu_checks import check_factors, moved
+from .precompile import sources_of
 from .running import Placed
 
 cupy = pytest.importorskip("cupy")
@@ -49,22 +52,44 @@ def test_factors(letter, m, n):
             np.testing.assert_array_equal(piv, expected[1])
 
 
+#: Shapes, and fields of panels: labels, rows, clusters of blocks, and other numbers of threads.
+SEARCHED = [(200, 40), (700, 90), (4096, 32), (5000, 64), (9000, 64), (16000, 40)]
+SEARCHES: tuple[dict[str, int], ...] = (
+    {"CLUSTER": 0, "DIRECT": 4},
+    {"CLUSTER": 0, "DIRECT": 16},
+    {"CLUSTER": 16, "DIRECT": 0},
+    {"CLUSTER": 8},
+    {"ROWS": 256, "PER_THREAD": 2},
+    {"CLUSTER": 0, "DIRECT": 0},
+)
+
+
+def searched(letter: str, a, fields: dict[str, int]) -> tuple[np.ndarray, ...]:
+    """The factors with panels of these fields."""
+    panel = FIXED["getrf_panel"].fixed_config(letter)
+    if letter == "d" and len(a) > 4096:  # of which clusters of eight blocks have panels of 16 columns
+        panel = replace(panel, COLS=16)
+    with override("getrf_panel", replace(panel, **fields)):
+        return factor(letter, a)
+
+
+@pytest.fixture(scope="module")
+def compiled(compile_once) -> None:
+    calls = (
+        partial(searched, letter, cupy.zeros(shape, DTYPES[letter].name), fields)
+        for letter, shape, fields in product(DTYPES, SEARCHED, SEARCHES)
+    )
+    compile_once("getrf_panels", lambda: sources_of(calls))
+
+
 @pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("m, n", [(200, 40), (700, 90), (4096, 32), (5000, 64), (9000, 64), (16000, 40)])
-def test_the_searches_for_pivots_agree(letter, m, n):
+@pytest.mark.parametrize("m, n", SEARCHED)
+def test_the_searches_for_pivots_agree(compiled, letter, m, n):
     """Bits are the same by labels, by rows and in a cluster, on any number of blocks."""
     a = cupy.asarray(random(letter, m, n))
-    panel = FIXED["getrf_panel"].fixed_config(letter)
-    if letter == "d" and m > 4096:  # of which clusters of eight blocks have panels of 16 columns
-        panel = replace(panel, COLS=16)
-    results = []
-    others = [{"CLUSTER": 0, "DIRECT": 4}, {"CLUSTER": 0, "DIRECT": 16}, {"CLUSTER": 16, "DIRECT": 0}]
-    others += [{"CLUSTER": 8}, {"ROWS": 256, "PER_THREAD": 2}, {"CLUSTER": 0, "DIRECT": 0}]
+    first, *others = (searched(letter, a, fields) for fields in SEARCHES)
     for other in others:
-        with override("getrf_panel", replace(panel, **other)):
-            results.append(factor(letter, a))
-    for other in results[1:]:
-        for one, two in zip(results[0], other, strict=True):
+        for one, two in zip(first, other, strict=True):
             np.testing.assert_array_equal(one, two)
 
 

@@ -4,50 +4,82 @@ operands have every layout, and factors go by pairs of blocks.
 
 from __future__ import annotations
 
-import itertools
+from itertools import chain, product
 
 import numpy as np
 import pytest
+from covering import pairs
 
 from pyblasgpu.gpu.device import current, known
 from pyblasgpu.kernels.copy.packing import CBL, RBL, ROW
-from pyblasgpu.kernels.gemm.simt import STEM
+from pyblasgpu.kernels.gemm.simt import STEM, GemmSimt
 from pyblasgpu.operands import Operand
 from pyblasgpu.testing.reference import integers
 from pyblasgpu.types import DTYPES
 from tuning.papers import kurzak_timed, plasma, steinsland, textured
 from tuning.papers.kurzak import variants
 
+from .precompile import of_products
 from .running import cupy, exact_by, same
+
+LAYOUTS = ("nn", "nt", "tn", "tt")
+PACKINGS = (ROW, CBL, RBL)
+TILED = [scheme for scheme, (_, _, is_tiled) in steinsland.SCHEMES.items() if is_tiled]
+#: The simulator has all pairs of packings of each scheme.
+PACKED = pairs(TILED, DTYPES, PACKINGS, PACKINGS)
+KEPT = list(product(("A shared", "B shared"), "dz"))
+
+
+def of_scheme(scheme: str, letter: str) -> list[GemmSimt]:
+    return [steinsland.candidates(scheme, letter, layout, current())[0] for layout in LAYOUTS]
+
+
+def as_stored(scheme: str, letter: str) -> list[GemmSimt]:
+    """Stripes that stay as stored, beside a private operand."""
+    return [
+        next(each for each in steinsland.candidates(scheme, letter, layout, current()) if each.keeps_k_major)
+        for layout in ("tt" if scheme == "A shared" else "nn", "tn")
+    ]
+
+
+def of_algorithm_1(letter: str, layout: str) -> GemmSimt:
+    space = variants(DTYPES[letter], layout, known("fermi"), kurzak_timed.GUIDELINES[letter])
+    return kurzak_timed.config_of(letter, layout, next(space))
+
+
+def packed_as(scheme: str, letter: str, of_a: int, of_b: int) -> list[GemmSimt]:
+    return [steinsland.candidates(scheme, letter, "nt", current())[0].packed_as(of_a, of_b)]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def compiled(compile_once) -> None:
+    def find():
+        configs = chain(
+            *(of_scheme(*each) for each in product(steinsland.SCHEMES, DTYPES)),
+            *(as_stored(*each) for each in KEPT),
+            *(packed_as(*each) for each in PACKED),
+            (of_algorithm_1(*each) for each in product(DTYPES, LAYOUTS)),
+        )
+        for config in configs:
+            yield from of_products(config)
+
+    compile_once("schemes", find)
 
 
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("scheme", steinsland.SCHEMES)
 def test_every_scheme(scheme, letter):
-    configs = [
-        steinsland.candidates(scheme, letter, layout, current())[0] for layout in ("nn", "nt", "tn", "tt")
-    ]
-    exact_by(STEM, DTYPES[letter], configs)
+    exact_by(STEM, DTYPES[letter], of_scheme(scheme, letter))
 
 
-@pytest.mark.parametrize("letter", "dz")
-@pytest.mark.parametrize("scheme", ["A shared", "B shared"])
+@pytest.mark.parametrize("scheme, letter", KEPT)
 def test_stripes_that_stay_as_stored(scheme, letter):
-    """Beside a private operand."""
-    found = [
-        next(each for each in steinsland.candidates(scheme, letter, layout, current()) if each.keeps_k_major)
-        for layout in ("tt" if scheme == "A shared" else "nn", "tn")
-    ]
-    exact_by(STEM, DTYPES[letter], found)
+    exact_by(STEM, DTYPES[letter], as_stored(scheme, letter))
 
 
 @pytest.mark.parametrize("letter", DTYPES)
 def test_variants_of_algorithm_1(letter):
-    def first(layout):
-        space = variants(DTYPES[letter], layout, known("fermi"), kurzak_timed.GUIDELINES[letter])
-        return kurzak_timed.config_of(letter, layout, next(space))
-
-    exact_by(STEM, DTYPES[letter], [first(layout) for layout in ("nn", "nt", "tn", "tt")])
+    exact_by(STEM, DTYPES[letter], [of_algorithm_1(letter, layout) for layout in LAYOUTS])
 
 
 def operand(x, dtype) -> Operand:
@@ -56,12 +88,11 @@ def operand(x, dtype) -> Operand:
 
 
 @pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("layout", ["nn", "nt", "tn", "tt"])
+@pytest.mark.parametrize("layout", LAYOUTS)
 def test_reads_by_textures(layout, letter):
     """Of columns, or rows, that begin as textures need."""
     dtype, rng = DTYPES[letter], np.random.default_rng(7)
-    space = variants(dtype, layout, known("fermi"), kurzak_timed.GUIDELINES[letter])
-    config = kurzak_timed.config_of(letter, layout, next(space))
+    config = of_algorithm_1(letter, layout)
     a, b, c = (integers(rng, shape, dtype) for shape in ((160, 72), (72, 104), (160, 104)))
     placed = [
         cupy.asarray(x, order="F" if order == "n" else "C")
@@ -73,12 +104,9 @@ def test_reads_by_textures(layout, letter):
     same(placed[2].get(), 2 * (a @ b) - c, f"textures {letter} {layout}")
 
 
-@pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("scheme", [scheme for scheme, (_, _, tiled) in steinsland.SCHEMES.items() if tiled])
-def test_every_packing_of_each_operand(scheme, letter):
-    config = steinsland.candidates(scheme, letter, "nt", current())[0]
-    for pair in itertools.product((ROW, CBL, RBL), repeat=2):
-        exact_by(STEM, DTYPES[letter], [config.packed_as(*pair)])
+@pytest.mark.parametrize("scheme, letter, of_a, of_b", PACKED, ids=str)
+def test_packings_of_each_operand(scheme, letter, of_a, of_b):
+    exact_by(STEM, DTYPES[letter], packed_as(scheme, letter, of_a, of_b))
 
 
 @pytest.mark.parametrize(
