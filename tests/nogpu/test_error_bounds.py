@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from matrices import uniform
+from residuals import residual
 from scipy.linalg import blas
 
 from pyblasgpu.testing.cases import GemmCase, TriangularCase
@@ -121,3 +123,13 @@ def test_flops_count_the_triangle_once():
 def test_unknown_variants_are_refused(routine, variant):
     with pytest.raises(ValueError, match=routine):
         Problem.square(routine, DTYPES["s"], variant, 4)
+
+
+@pytest.mark.parametrize("letter", DTYPES)
+def test_residuals_have_more_digits_than_their_operands(letter):
+    dtype = DTYPES[letter]
+    a, b = uniform(letter, 2, 20, 300), uniform(letter, 300, 30)
+    c = a @ b
+    wide = np.clongdouble if dtype.is_complex else np.longdouble
+    exact = c.astype(wide) - a.astype(wide) @ b.astype(wide)
+    assert (abs(residual(c, a, b) - exact) <= 2.0**-7 * dtype.unit_roundoff * (abs(a) @ abs(b))).all()
