@@ -266,15 +266,23 @@ def _write(path: Path | None, document: Any) -> None:
 
 
 def _text(document: Any) -> str:
-    """JSON, an element of its lists a line."""
+    """JSON, an element of its lists a line; what was not measured has no key, since JSON has no NaN."""
     if not isinstance(document, dict):
         return json.dumps(document, indent=1) + "\n"
     values = (
-        "[\n" + ",\n".join(map(json.dumps, value)) + "\n]" if isinstance(value, list) else json.dumps(value)
+        "[\n" + ",\n".join(json.dumps(_measured(each)) for each in value) + "\n]"
+        if isinstance(value, list)
+        else json.dumps(value)
         for value in document.values()
     )
     pairs = (f"{json.dumps(key)}: {value}" for key, value in zip(document, values, strict=True))
     return "{" + ",\n".join(pairs) + "}\n"
+
+
+def _measured(row: Any) -> Any:
+    if not isinstance(row, dict):
+        return row
+    return {key: value for key, value in row.items() if not isinstance(value, float) or not math.isnan(value)}
 
 
 def parser(study: Study) -> argparse.ArgumentParser:

@@ -28,6 +28,7 @@ def test_figures_are_those_of_the_committed_results(benchmarks):
     pages = benchmarks.pages(groups)
     assert {path: path.read_text() for path in pages} == pages
     assert {benchmarks.PAGE, *(DOCS / "benchmarks").glob("*.md")} == set(pages)
+    assert not any("NaN" in path.read_text() for path in benchmarks.RESULTS.rglob("*.json"))  # no JSON
     readme = benchmarks.README.read_text()
     assert readme == benchmarks.with_table(readme, groups)
 

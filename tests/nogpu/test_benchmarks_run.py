@@ -77,7 +77,7 @@ def run(scripts, monkeypatch, tmp_path):
         run_study = import_module("benchmarks.study").run
         assert not run_study(module.STUDY, [*options.split(), "--out", str(tmp_path)])
         text = (tmp_path / f"{name}.json").read_text()
-        assert '"problem"' not in text and text.endswith("}\n")
+        assert '"problem"' not in text and "NaN" not in text and text.endswith("}\n")
         return json.loads(text)
 
     return run
