@@ -78,11 +78,11 @@ def tiles(letter: str, layout: str) -> list[GemmSimtThreeM]:
 def experiment(run: Experiment, letter: str, layout: str, sizes: Sequence[int]) -> dict[str, Any]:
     """The rates of one GEMM, as JSON holds them."""
     problems: list[Extents] = [(n, n, n) for n in sizes]
+    of_others = {"ours": run.ours(letter, layout, problems), "vendor": run.vendor(letter, layout, problems)}
     configs = tiles(letter, layout)
     compiled = configs if run.is_over else run.compiled(simt_three_m.STEM, configs)
     # an override names the family whose choice it takes the place of
     timed = [run.timed(simt.STEM, layout, config, problems) for config in compiled]
-    of_others = {"ours": run.ours(letter, layout, problems), "vendor": run.vendor(letter, layout, problems)}
     return {
         "dtype": letter,
         "layout": layout,
