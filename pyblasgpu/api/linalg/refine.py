@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from contextlib import nullcontext
 from functools import partial
 from math import ceil, log, sqrt
 from typing import Any, NamedTuple
@@ -81,7 +82,9 @@ def refined_general(arrays: Arrays, matrix: Any, right: Any, swapped: bool) -> A
         single = xp.astype(matrix, xp.float32)
         with use_devices():
             bounds = _bounds(arrays, gemm(xp.abs(single), _ones(xp, right), trans_a=trans))
-        factors, pivots, _ = lapack.getrf(single, True)
+        # on tensor cores the card that has a matrix factors it sooner than several do
+        with nullcontext() if arrays.library.host else use_devices():
+            factors, pivots, _ = lapack.getrf(single, True)
 
         def solve(factors: Any, r: Any, overwrite: bool) -> Any:
             return lapack.getrs(factors, pivots, r, trans, overwrite)[0]
