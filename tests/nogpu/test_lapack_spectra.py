@@ -5,16 +5,22 @@ from __future__ import annotations
 import inspect
 import re
 from ast import literal_eval
+from functools import partial
 from typing import Any
 
 import fake_device
 import numpy as np
 import pytest
+import scipy.linalg
 import scipy.linalg.lapack as scipys
 from matrices import uniform
+from numpy.linalg import LinAlgError
+from qr_cases import leaves
+from spectra_cases import definite_of
 
-from pyblasgpu import lapack
+from pyblasgpu import lapack, linalg
 from pyblasgpu.api.lapack.spectra import QUERIES, ROWS, scipys_name
+from pyblasgpu.api.linalg import least_squares, standard
 from pyblasgpu.frontend.calls.lazy_routines import largest_order
 from pyblasgpu.routines.lapack import syevd
 from pyblasgpu.types import DTYPES
@@ -307,3 +313,44 @@ def test_matrices_that_are_not_finite(stem, value, letter):
         assert not call(a, lower=1)[-1].any()
     values = next(each for each in results if each.dtype.kind == "f" and each.shape == (2, N))
     assert np.isfinite(values[0]).all() and np.isnan(values[1]).all()
+
+
+@pytest.fixture
+def lapack_is_finite(monkeypatch):
+    """LAPACK is called with finite matrices alone: with others it may iterate for ever."""
+
+    def checked(function):
+        def call(a, *arguments, **options):
+            assert np.isfinite(a).all()
+            return function(a, *arguments, **options)
+
+        return call
+
+    for module in (standard, least_squares):
+        monkeypatch.setattr(module, "scipys_linalg", lambda name: checked(getattr(scipy.linalg, name)))
+    for module, name in (
+        (standard, "small_pairs"),
+        (standard, "small_triplets"),
+        (np.linalg, "eigh"),
+        (np.linalg, "svd"),
+    ):
+        monkeypatch.setattr(module, name, checked(getattr(module, name)))
+
+
+@pytest.mark.usefixtures("lapack_is_finite")
+@pytest.mark.parametrize("shape", [(4, 4), (40, 40), (2, 40, 40)])
+@pytest.mark.parametrize("name", ["eigh", "svd", "svdvals", "lstsq"])
+def test_special_values_that_are_not_checked(name, shape):
+    a = definite_of("d", *shape)
+    others = [np.ones(shape[-1])] if name == "lstsq" else []
+    run = partial(getattr(linalg, name), a, *others, check_finite=False)
+    expected, first = leaves(run()), a.reshape(-1, *shape[-2:])[0]
+    first[2, 1] = first[1, 2] = np.inf
+    if name != "lstsq":
+        for ours, theirs in zip(leaves(run()), expected, strict=True):
+            ours, theirs = (each.reshape(a.size // first.size, -1) for each in (ours, theirs))
+            assert np.isnan(ours[0]).all()
+            np.testing.assert_array_equal(ours[1:], theirs[1:])
+        first[2, 1] = first[1, 2] = np.nan
+    with pytest.raises(LinAlgError, match=rf"^{name}: .* not converge"):
+        run()

@@ -19,7 +19,7 @@ from ..lapack.eigen import Vectors, interval_of, repeated_eigen
 from .arrays import Arrays, taken
 from .checks import broadcast_batches, check_values, host_values
 from .docs import LINALG
-from .standard import eigenpairs, of_scipy, square_order
+from .standard import eigenpairs, of_scipy, refuse_nan, square_order
 from .structures import conjugate_transpose, mirrored
 
 __all__ = ["EighResult", "eigh", "eigvalsh"]
@@ -129,7 +129,8 @@ def eigh(
     -----
     A stack in host memory goes to a device where that is the backend and kernels have the order; the
     LAPACK of SciPy, or NumPy's for stacks, computes all else. On a device results are NaN where a matrix
-    is not finite, or where the iteration does not converge.
+    is not finite, or where the iteration does not converge. Of host matrices that are not checked, those
+    with Inf have NaN as results, and NaN raises LinAlgError, as in NumPy.
 
     Examples
     --------
@@ -296,6 +297,8 @@ def _by_scipy(arrays: Arrays, problem: _Problem, with_vectors: bool, overwrite: 
         is_alone = flag and all(len(other.shape) == 2 for other in others)
         options[f"overwrite_{argument}"] = arrays.output(each, is_alone, *others) is not None
     each = [arrays.cast(array) for array in arrays.each]
+    for array in each:
+        refuse_nan(problem.name, array, problem.low)
     if len(each) > 1:
         each = list(broadcast_batches(arrays, *each))
 

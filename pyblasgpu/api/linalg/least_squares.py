@@ -192,6 +192,8 @@ def _by_scipy(cond: float | None, overwrite: list[bool], driver: str) -> Callabl
     scipys = scipys_linalg("lstsq")
 
     def solve(a: np.ndarray, b: np.ndarray) -> Any:
+        if driver != "gelsy" and not np.isfinite(a).all():  # LAPACK's iteration may not end with them
+            raise LinAlgError("lstsq: SVD did not converge in Linear Least Squares")
         return scipys(
             a,
             b,

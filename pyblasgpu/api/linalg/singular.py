@@ -106,7 +106,8 @@ def svd(
     -----
     A stack in host memory goes to a device where that is the backend and kernels have the shape; the
     LAPACK of SciPy, or NumPy's for stacks, computes all else. On a device results are NaN where a matrix
-    is not finite, or where the iteration does not converge.
+    is not finite, or where the iteration does not converge. Of host matrices that are not checked, those
+    with Inf have NaN as results, and NaN raises LinAlgError, as in NumPy.
 
     Examples
     --------

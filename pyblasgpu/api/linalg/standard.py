@@ -10,9 +10,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.linalg import LinAlgError
 
-from ...cpu.scipy.eigen import small_pairs, small_triplets
+from ...cpu.scipy.eigen import read_elements, small_pairs, small_triplets
 from ...cpu.scipy.level3 import at_elements
 from ...cpu.scipy.stacks import over_stacks, scipys_linalg
+from ...cpu.scipy.values import is_finite
 from ...database.policy import MAX_VALUE
 from ...frontend.calls.lazy_routines import policy_at, routine_module
 from ...types import Dtype
@@ -25,23 +26,23 @@ from .polar_division import divided_triplets, polar_triplets
 from .spectral_division import divided_eigenpairs
 from .structures import mirrored
 
-__all__ = ["eigenpairs", "matrix_or_stack", "of_scipy", "singular_triplets", "square_order"]
+__all__ = ["eigenpairs", "matrix_or_stack", "of_scipy", "refuse_nan", "singular_triplets", "square_order"]
 
 
 def matrix_or_stack(name: str, argument: str, array: Any) -> tuple[int, int]:
-    """The rows and columns of an argument; ValueError where it has fewer than two dimensions."""
+    """The rows and columns of an argument; LinAlgError where it has fewer than two dimensions."""
     if len(array.shape) < 2:
-        raise ValueError(
+        raise LinAlgError(
             f"{name}: {argument} has shape {tuple(array.shape)}; a matrix, or a stack, is needed"
         )
     return array.shape[-2], array.shape[-1]
 
 
 def square_order(name: str, argument: str, array: Any) -> int:
-    """The order of square matrices; ValueError where they are none."""
+    """The order of square matrices; LinAlgError where they are none."""
     m, n = matrix_or_stack(name, argument, array)
     if m != n:
-        raise ValueError(f"{name}: {argument} has shape {tuple(array.shape)}; square matrices are needed")
+        raise LinAlgError(f"{name}: {argument} has shape {tuple(array.shape)}; square matrices are needed")
     return n
 
 
@@ -54,7 +55,7 @@ def eigenpairs(
     driver: str | None = None,
 ) -> tuple[Any, Any]:
     """Eigenvalues, ascending, and orthonormal eigenvectors of Hermitian matrices; None for vectors that are
-    not wanted. Those of device matrices that are not finite are NaN.
+    not wanted. Those of matrices that are not finite are NaN.
 
     Parameters
     ----------
@@ -74,17 +75,21 @@ def eigenpairs(
     Raises
     ------
     LinAlgError
-        When the iteration fails.
+        When the iteration fails, or a host matrix holds NaN.
     """
-
     if not arrays.library.host:
         return _eigenpairs_on_device(name, arrays, matrix, low, with_vectors)
     are_wanted = bool(with_vectors)
-    found = eigen_of_host_stack(name, arrays.dtype, matrix, low, are_wanted)
-    if found is None:
-        return _eigenpairs_on_host(matrix, low, are_wanted, driver)
-    _raise_unconverged(name, found[-1])
-    return found[0], found[1] if are_wanted else None
+
+    def solve(each: np.ndarray) -> tuple[Any, Any]:
+        found = eigen_of_host_stack(name, arrays.dtype, each, low, are_wanted)
+        if found is None:
+            return _eigenpairs_on_host(each, low, are_wanted, driver)
+        _raise_unconverged(name, found[-1])
+        return found[0], found[1] if are_wanted else None
+
+    values, vectors = _of_finite(name, matrix, low, solve)
+    return values, vectors
 
 
 def _eigenpairs_on_device(
@@ -164,6 +169,30 @@ def _raise_unconverged(name: str, info: Any) -> None:
         raise LinAlgError(f"{name}: the iteration does not converge for the matrices {bad.tolist()}")
 
 
+def refuse_nan(name: str, matrix: np.ndarray, low: bool | None = None) -> None:
+    """LinAlgError for host matrices with NaN, as for an iteration that fails: LAPACK's may never end.
+
+    With `low` a triangle of Hermitian matrices is read, else all elements.
+    """
+    if not is_finite(matrix):
+        _raise_unconverged(name, np.isnan(read_elements(matrix, low)).any(axis=(-2, -1)))
+
+
+def _of_finite(
+    name: str, matrix: np.ndarray, low: bool | None, solve: Callable[[np.ndarray], tuple[Any, ...]]
+) -> tuple[Any, ...]:
+    """Results of ``solve(matrix)`` of host matrices; NaN of those with Inf, with which LAPACK may not end."""
+    if is_finite(matrix):
+        return solve(matrix)
+    refuse_nan(name, matrix, low)
+    infinite = np.isinf(read_elements(matrix, low)).any(axis=(-2, -1))
+    found = solve(np.where(infinite[..., None, None], 0, matrix))
+    for each in found:
+        if each is not None:
+            each[infinite] = np.nan
+    return found
+
+
 def singular_triplets(
     name: str,
     arrays: Arrays,
@@ -174,7 +203,8 @@ def singular_triplets(
     overwrite: bool = False,
     divides: bool = True,
 ) -> tuple[Any, Any, Any]:
-    """Left singular vectors, singular values, descending, and right vectors, conjugated, as rows.
+    """Left singular vectors, singular values, descending, and right vectors, conjugated, as rows. Those of
+    matrices that are not finite are NaN.
 
     Parameters
     ----------
@@ -199,15 +229,33 @@ def singular_triplets(
     NotImplementedError
         When device matrices are larger than kernels have them, and are not divided.
     LinAlgError
-        When the iteration fails.
+        When the iteration fails, or a host matrix holds NaN.
     """
+    if not arrays.library.host:
+        return _triplets_on_device(name, arrays, matrix, full, with_vectors, divides)
+
+    def solve(each: np.ndarray) -> tuple[Any, Any, Any]:
+        return _triplets_on_host(name, arrays, each, full, with_vectors, driver, overwrite)
+
+    u, s, vh = _of_finite(name, matrix, None, solve)
+    return u, s, vh
+
+
+def _triplets_on_host(
+    name: str,
+    arrays: Arrays,
+    matrix: np.ndarray,
+    full: bool,
+    with_vectors: bool,
+    driver: str,
+    overwrite: bool,
+) -> tuple[Any, Any, Any]:
+    """Singular values and vectors of finite host matrices, see `singular_triplets`."""
 
     def run(each: Any) -> tuple[Any, Any, Any]:
         found = scipys_linalg("svd")(each, full, with_vectors, overwrite, False, driver)
         return found if with_vectors else (None, found, None)
 
-    if not arrays.library.host:
-        return _triplets_on_device(name, arrays, matrix, full, with_vectors, divides)
     if not overwrite and (small := small_triplets(matrix, full, with_vectors, driver)) is not None:
         return small if with_vectors else (None, small[1], None)
     found = svd_of_host_stack(name, arrays.dtype, matrix, full, with_vectors)

@@ -17,7 +17,7 @@ from ...types import Uplo
 from .cholesky import lapack
 from .level3 import indices, quietly
 
-__all__ = ["gesdd", "is_finite", "small_pairs", "small_triplets", "syevd"]
+__all__ = ["gesdd", "is_finite", "read_elements", "small_pairs", "small_triplets", "syevd"]
 
 #: Elements up to which calling LAPACK takes a good part of the time, and workspaces of that which are kept.
 SMALL, MOST_KEPT = 1024, 1024
@@ -25,15 +25,21 @@ SMALL, MOST_KEPT = 1024, 1024
 _WORKSPACES = {"syevr": ("lwork", "liwork"), "heevr": ("lwork", "lrwork", "liwork")}
 
 
-def is_finite(matrix: np.ndarray, low: Any) -> bool:
-    """Whether what is read of a matrix is finite: a triangle, or all where `low` is None.
+def read_elements(matrix: np.ndarray, low: bool | None) -> np.ndarray:
+    """The elements of matrices that are read, and zeros: a triangle, or all where `low` is None.
 
     Imaginary parts of a Hermitian diagonal are not read.
     """
-    if low is not None:
-        matrix = (np.tril if low else np.triu)(matrix)
-        matrix[np.diag_indices(len(matrix))] = matrix.diagonal().real
-    return bool(np.isfinite(matrix).all())
+    if low is None:
+        return matrix
+    read, diagonal = (np.tril if low else np.triu)(matrix), np.arange(matrix.shape[-1])
+    read[..., diagonal, diagonal] = read[..., diagonal, diagonal].real
+    return read
+
+
+def is_finite(matrix: np.ndarray, low: bool | None) -> bool:
+    """Whether what is read of a matrix is finite."""
+    return bool(np.isfinite(read_elements(matrix, low)).all())
 
 
 @quietly
