@@ -68,7 +68,7 @@ def dot(a: Array, b: Array, out: Array = None) -> Array:
         if not x.shape or not y.shape:
             return _delivered(arrays, _scaled(arrays), out)
         axis = max(len(y.shape) - 2, 0)
-        _check_aligned(x, len(x.shape) - 1, y, axis)
+        _check_aligned("dot", x, len(x.shape) - 1, y, axis)
         left = arrays.xp.reshape(x, (prod(x.shape[:-1]), x.shape[-1]))
         right = _matrix_of_axis(arrays.xp, y, axis)
         shape = (*x.shape[:-1], *y.shape[:axis], *y.shape[axis + 1 :])
@@ -163,7 +163,7 @@ def inner(a: Array, b: Array, /) -> Array:
         x, y = arrays.each
         if not x.shape or not y.shape:
             return arrays.returned(_scaled(arrays))
-        _check_aligned(x, len(x.shape) - 1, y, len(y.shape) - 1)
+        _check_aligned("inner", x, len(x.shape) - 1, y, len(y.shape) - 1)
         left, right = (arrays.xp.reshape(each, (prod(each.shape[:-1]), each.shape[-1])) for each in (x, y))
         passed = Passed(("linalg", "inner"), (a, b), (*x.shape[:-1], *y.shape[:-1]))
         return arrays.returned(_product(arrays, left, right, passed, "T"))
@@ -324,10 +324,10 @@ def _may_be_direct(arrays: Arrays, out: Any, shape: tuple[int, ...]) -> bool:
     return fits and c_order and not any(may_share_memory(each, out) for each in arrays.each)
 
 
-def _check_aligned(x: Any, axis: int, y: Any, other: int) -> None:
+def _check_aligned(name: str, x: Any, axis: int, y: Any, other: int) -> None:
     if x.shape[axis] != y.shape[other]:
         raise ValueError(
-            f"shapes {_written(x.shape)} and {_written(y.shape)} not aligned: "
+            f"{name}: shapes {_written(x.shape)} and {_written(y.shape)} not aligned: "
             f"{x.shape[axis]} (dim {axis}) != {y.shape[other]} (dim {other})"
         )
 

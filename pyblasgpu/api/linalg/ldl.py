@@ -12,7 +12,7 @@ from ...types import Uplo
 from ..lapack import names as lapack
 from ..lapack.ldl import matrices_on_device
 from .arrays import Arrays, taken
-from .checks import check_values, is_checked
+from .checks import check_values
 from .docs import documented
 from .structures import square
 
@@ -88,8 +88,8 @@ def ldl(
     (matrix,) = arrays.each
     overwrite = arrays.may_overwrite(overwrite_a, name, "overwrite_a", matrix)
     if arrays.library.host:
-        checked = is_checked(arrays, check_finite, name)
-        found = _of_host(np.atleast_2d(matrix), (low, adjoint, overwrite, checked))
+        check_values(arrays, check_finite, name, matrix)
+        found = _of_host(np.atleast_2d(matrix), (low, adjoint, overwrite, False))
         return arrays.returned(found[0]), arrays.returned(found[1]), arrays.returned(found[2])
     with arrays.silent():
         check_values(arrays, check_finite, name, matrix)

@@ -40,7 +40,7 @@ _documented = documenting(
     NotImplementedError
         When an array is on a device: SciPy computes this, on the CPU alone so far. Hermitian matrices are
         served.
-    ValueError
+    numpy.linalg.LinAlgError
         When `A` is not square.
     """),
     LINALG,
@@ -69,7 +69,7 @@ def expm(A: Array) -> Array:
 
     Raises
     ------
-    ValueError
+    numpy.linalg.LinAlgError
         When `A` is not square.
 
     See Also

@@ -7,6 +7,7 @@ from math import inf
 from typing import Any
 
 import numpy as np
+from numpy.linalg import LinAlgError
 
 from ...arguments import Array, Flag, enabled, shown
 from ...cpu.scipy.level3 import blas_function
@@ -221,8 +222,10 @@ def cond(x: Array, p: str | float | None = None) -> Any:
 
     Raises
     ------
+    numpy.linalg.LinAlgError
+        When `x` is no matrix, is empty, or is not square where it has to be.
     ValueError
-        When `x` is no matrix, is empty, or is not square where it has to be; when the order is none.
+        When the order is none.
 
     See Also
     --------
@@ -240,7 +243,7 @@ def cond(x: Array, p: str | float | None = None) -> Any:
     with arrays.silent():
         matrix = arrays.cast(arrays.each[0])
         if len(matrix.shape) < 2 or 0 in matrix.shape[-2:]:
-            raise ValueError(f"{name}: x has shape {tuple(matrix.shape)}; a matrix with elements is needed")
+            raise LinAlgError(f"{name}: x has shape {tuple(matrix.shape)}; a matrix with elements is needed")
         if p is None or p in (2, -2):
             s = singular_triplets(name, arrays, matrix, with_vectors=False)[1]
             ends = s[..., 0], s[..., -1]

@@ -304,7 +304,7 @@ def _multiplied(
     if is_vector:
         c = c[:, None] if is_left else c[None]
     wanted = (m if keeps_rows else k) if is_left else m
-    if c.shape[-2 if is_left else -1] != wanted:
+    if not c.shape or c.shape[-2 if is_left else -1] != wanted:
         which = f"{wanted} rows" if is_left else f"{wanted} columns"
         shapes = f"a has shape {tuple(factors.shape)} and c {tuple(other.shape)}"
         raise ValueError(f"qr_multiply: {shapes}; c needs {which}")

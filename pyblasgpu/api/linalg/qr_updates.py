@@ -181,7 +181,10 @@ def _updated(
         from scipy import linalg  # slow to import
 
         each = [arrays.cast(array) for array in arrays.each]
-        q, r = getattr(linalg, name)(*each, *numbers, check_finite=False, **options)
+        try:
+            q, r = getattr(linalg, name)(*each, *numbers, check_finite=False, **options)
+        except ValueError as error:
+            raise type(error)(f"{name}: {error}") from None
         return arrays.returned(q), arrays.returned(r)
 
 
