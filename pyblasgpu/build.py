@@ -11,14 +11,13 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from . import terminal
 from .dispatch import catalogue
-from .errors import BackendUnavailable, PyblasgpuError, lacking
-from .gpu import backend, device
+from .errors import BackendUnavailable, PyblasgpuError
+from .gpu import device
 from .gpu.build import archive
 from .gpu.build.archive import Archive, ArchiveError, Record
 from .gpu.build.compile import (
@@ -29,6 +28,7 @@ from .gpu.build.compile import (
     compile_here,
     kept_here,
     record_of,
+    require_compiler,
     seconds_of,
     versions,
 )
@@ -198,7 +198,7 @@ class _Run:
         if not self._missing:
             return
         if compiler is compile_job:
-            _require_compiler()
+            require_compiler()
         keys = {(s.name, s.config, s.flags): key for key, s in self._missing.items()}
         common: dict[tuple, list[tuple[int, int]]] = {}
         for cc, sources in later.items():
@@ -236,13 +236,6 @@ class _Run:
     def _add(self, key: str, source: KernelSource, compiled: Compiled) -> None:
         self._records[key] = record_of(source, compiled)
         self._unwritten = True
-
-
-def _require_compiler() -> None:
-    if find_spec("numba_cuda") is None:  # the `numba.cuda` that Numba has itself is an older one
-        missing = ModuleNotFoundError("No module named 'numba_cuda'")
-        raise BackendUnavailable(f"kernels cannot be built here: {lacking(missing, 'cu13', 'cu12')}")
-    backend.require()
 
 
 def _records_at(path: Path, arch: str, source: str | None = None) -> Iterator[tuple[str, Record]]:

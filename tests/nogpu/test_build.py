@@ -257,7 +257,7 @@ def test_a_process_compiles_a_kernel_for_all_architectures(home, capsys, monkeyp
         return fake_toolchain.compile_job(source.name, source.config, source.flags, cc)
 
     monkeypatch.setattr(catalogue, "kernels", lambda card: iter(kernels(2 if card.cc < CC else 3)))
-    monkeypatch.setattr(build, "find_spec", lambda name: True)
+    monkeypatch.setattr(compile, "find_spec", lambda name: True)
     monkeypatch.setattr(backend, "require", lambda: None)
     monkeypatch.setattr(build, "compile_here", compile_here)
     assert cli.main(["build", "--json", "--arch", "sm_80,sm_90", "--jobs", "1"]) == 0
@@ -330,11 +330,12 @@ def test_without_a_compiler_the_command_says_so(home, capsys, monkeypatch):
     assert "pyblasgpu[cu13]" in capsys.readouterr().err
 
 
-def test_numba_alone_is_no_compiler(home, capsys, monkeypatch):
+@pytest.mark.parametrize("command", ["build --arch sm_90", "explain sscal 9 --device h200 --source"])
+def test_numba_alone_is_no_compiler(command, home, capsys, monkeypatch):
     """It has an older `numba.cuda` of its own."""
     monkeypatch.setattr(catalogue, "kernels", lambda card: iter(kernels(1)))
-    monkeypatch.setattr(build, "find_spec", lambda name: None)
-    assert cli.main(["build", "--arch", "sm_90"]) == 2
+    monkeypatch.setattr(compile, "find_spec", lambda name: None)
+    assert cli.main(command.split()) == 2
     error = capsys.readouterr().err
     assert "No module named 'numba_cuda'" in error and "pyblasgpu[cu13]" in error
 

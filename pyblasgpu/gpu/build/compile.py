@@ -13,8 +13,11 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from enum import Enum
 from functools import lru_cache
+from importlib.util import find_spec
 from typing import Any
 
+from ...errors import BackendUnavailable, lacking
+from .. import backend
 from .archive import Archive, Record, archives
 from .kernel_digest import digest_of, digest_of_all
 from .link import CompileError, Resources, architecture, parse_link_log
@@ -39,6 +42,7 @@ __all__ = [
     "parse_link_log",
     "record_of",
     "remember",
+    "require_compiler",
     "seconds_of",
     "store_key",
     "toolchain",
@@ -141,6 +145,14 @@ def seconds_of(kernels: int, processes: int) -> float:
 
 #: Machine code that this process has read or compiled.
 in_memory: dict[tuple[KernelSource, tuple[int, int]], Compiled] = {}
+
+
+def require_compiler() -> None:
+    """Raise `BackendUnavailable` where kernels cannot be built."""
+    if not backend.SIMULATED and find_spec("numba_cuda") is None:  # the `numba.cuda` of Numba itself is older
+        missing = ModuleNotFoundError("No module named 'numba_cuda'")
+        raise BackendUnavailable(f"kernels cannot be built here: {lacking(missing, 'cu13', 'cu12')}")
+    backend.require()
 
 
 def compile_source(source: KernelSource, cc: tuple[int, int]) -> Compiled:

@@ -14,7 +14,7 @@ from typing import Any
 
 from ...errors import BackendUnavailable
 from .. import backend
-from .compile import KernelSource, compile_source
+from .compile import KernelSource, compile_source, require_compiler
 from .translate import to_ptx
 
 __all__ = ["ptx_text", "python_text", "sass_text"]
@@ -40,7 +40,7 @@ def python_text(source: KernelSource) -> str:
     BackendUnavailable
         Where Numba cannot be imported.
     """
-    backend.require()
+    require_compiler()
     return _header(source, "#") + "\n" + "\n\n".join(_sections(source.build()))
 
 
@@ -52,7 +52,7 @@ def ptx_text(source: KernelSource, cc: tuple[int, int]) -> str:
     BackendUnavailable
         Where Numba cannot be imported, or simulates.
     """
-    backend.require()
+    require_compiler()
     if backend.SIMULATED:
         raise BackendUnavailable("no PTX in a process of Numba's simulator")
     return _header(source, "//") + to_ptx(source, cc)
