@@ -94,6 +94,8 @@ def test_empty_matrices(routine):
         (lambda: lapack.dposv(np.eye(2), np.ones(2), lower=2), "dposv: lower=2 is none of"),
         (lambda: lapack.dposv(np.eye(2), np.ones(2), overwrite_a="x"), "dposv: overwrite_a='x'"),
         (lambda: lapack.potrf([[1, 2], [3]]), "potrf: a=.* is no array of numbers"),
+        (lambda: lapack.dgeqrf(np.eye(2), np.eye(2)), "dgeqrf: lwork=.* is no integer"),
+        (lambda: lapack.dsygvx(np.eye(2), np.eye(2), np.eye(2)), "dsygvx: itype=.* is none of"),
     ],
 )
 def test_what_is_refused(call, message):
@@ -136,6 +138,13 @@ def test_factors_are_not_written_over_the_right_hand_sides(routine):
     *_, x, _ = getattr(lapack, routine)(a, a[:, 1:3], overwrite_a=1)
     np.testing.assert_allclose(x, np.eye(4)[:, 1:3], atol=1e-15)
     np.testing.assert_array_equal(a, start)
+
+
+@pytest.mark.parametrize("name", ["gels", "orgqr", "ormqr", "gesv", "potrs", "getrs", "sygv", "gemqrt"])
+def test_arguments_that_are_missing(name):
+    for routine in (getattr(lapack, name), getattr(lapack, f"d{name}")):
+        with pytest.raises(TypeError, match="missing"):
+            routine(np.eye(3))
 
 
 def test_complex_arrays_in_real_routines():

@@ -148,7 +148,7 @@ def _workspace(
         When `lwork` is neither -1, which is a query, nor at least `least`.
     """
     dtype, least = np.dtype(call.dtype.name), max(least, 1)
-    given = None if lwork == -1 else checked_workspace(call.name, lwork, least)
+    given = checked_workspace(call.name, lwork, least)
     length = 1 if lwork == -1 else given or 3 * least
     if not call.library.host:
         return of_device(call.dtype, least)

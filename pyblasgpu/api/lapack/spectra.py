@@ -206,7 +206,7 @@ def checked(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     for argument, value in options.items():
         annotation, _, *values = _ARGUMENTS[argument]
         letter = value.decode("ascii", "replace") if isinstance(value, bytes) else value
-        if values and letter not in values[0]:
+        if values and (np.ndim(letter) or letter not in values[0]):
             raise ValueError(f"{name}: {argument}={shown(value)} is none of {', '.join(map(str, values[0]))}")
         if argument == "lower":
             found[argument] = int(Uplo.parse(value, name, "lower") is Uplo.LOWER)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping
 from functools import cache, lru_cache, wraps
 from importlib import import_module
-from inspect import signature
+from inspect import Parameter, signature
 from math import inf
 from typing import Any, NamedTuple
 
@@ -199,6 +199,7 @@ class Attempt:
         self._workspace = facts.workspace and lru_cache(MOST_PLANS)(facts.workspace)
         self._module, self._of_vectors = facts.module, facts.of_vectors
         self.optional = {name for name, default in defaults.items() if default is None}
+        self._required = {name for name, default in defaults.items() if default is Parameter.empty}
         self._names = {np.dtype(DTYPES[letter].name): (letter, name) for letter, name in facts.names.items()}
         self._plans: dict[tuple[Any, ...], _Plan | None] = {}
         self.first = min(self.parameters.index(name) for name in facts.arrays)
@@ -290,7 +291,9 @@ class Attempt:
 
     def _plan(self, types: tuple[type, ...], names: tuple[str, ...]) -> _Plan | None:
         """Return the plan of a call; None where SciPy's function never serves calls of these types."""
-        if len(names) != len(types) or len({*names}) != len(names) or not {*names} <= {*self.parameters}:
+        if len(names) != len(types) or len({*names}) != len(names):
+            return None
+        if not self._required <= {*names} <= {*self.parameters}:
             return None
         facts, plan = self.facts, _Plan((), ())
         given = enumerate(zip(names, types, strict=True))
