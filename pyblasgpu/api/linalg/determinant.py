@@ -162,7 +162,7 @@ def slogdet(a: Array) -> SlogdetResult:
                 arrays.returned(ones),
                 arrays.returned(xp.zeros_like(xp.real(ones) if arrays.dtype.is_complex else ones)),
             )
-        # the transposed matrix meets the same pivots as in NumPy
+        # scales of rows do not change the pivots of the transposed matrix
         factors, pivots, _ = lapack.getrf(_transposed(arrays, arrays.cast(matrix)), False)
         sign, logarithm = _signs_and_logarithms(arrays, factors, pivots)
         arrays.kept(sign, logarithm)
