@@ -34,7 +34,6 @@ CAPTURED = 1
 
 _METADATA = 1  # the type of the extension by which XLA queries a handler
 _EXECUTE = 3  # the stage in which buffers hold data
-_BUFFER = 1  # the only type of arguments and results
 _STRING = 4  # the type of the attribute
 
 _address, _size, _int64 = ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int64
