@@ -9,7 +9,7 @@ from covering import pairs
 
 from pyblasgpu.gpu.simulator import intrinsics as simulator
 from pyblasgpu.kernels.gemm import trmm_fused, trsm_fused_phases
-from pyblasgpu.types import DTYPES, Side, Triangle, Uplo
+from pyblasgpu.types import Side, Triangle, Uplo
 
 from . import test_trmm_fused, test_trsm_fused
 from .test_trmm_fused import VECTORS_OF_T, flags_are_set_often  # noqa: F401 - the fixture serves here too
@@ -23,8 +23,9 @@ pytestmark = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.parametrize("letter, triangle, by_rows", pairs(DTYPES, Triangle, [False, True]))
+@pytest.mark.parametrize("letter, triangle, by_rows", pairs("sz", Triangle, [False, True]))
 def test_every_triangle_and_layout(check, letter, triangle, by_rows):
+    """In d and c: `test_into_another_matrix` of each."""
     check(letter, triangle, by_rows=by_rows)
 
 

@@ -44,19 +44,19 @@ def packed(a: np.ndarray, b: np.ndarray, needed=1, blk_k=BLK_K, kernels=pack_tri
 
 
 def check(
-    cluster=1, kernels=triples, packs=None, spoil=lambda a, b: None, needed=1, pairs=1, blk_k=BLK_K
+    cluster=1, kernels=triples, packs=None, spoil=lambda a, b: None, needed=1, pairs=1, blk_k=BLK_K, n=N
 ) -> None:
     """What triples hold is within FP32's bound, tiles of a flag or without one of pairs are left alone."""
-    a, b = wide(M, K), np.asfortranarray(wide(N, K, seed=2))
+    a, b = wide(M, K), np.asfortranarray(wide(n, K, seed=2))
     spoil(a, b)
     (image_a, image_b), (flags_a, flags_b) = packed(a, b, needed, blk_k, kernels=packs)
     config = kernels.GemmTriples(BLK_M=64, BLK_N=BLK_N, BLK_K=blk_k, PANEL=PANEL, stages=2, cluster=cluster)
-    c = np.full((N, M), 77, np.float32)
+    c = np.full((n, M), 77, np.float32)
     of_pairs = [np.full((1, panels * 3), pairs, np.int32) for panels in (2, 1)]
-    integers = M, N, K, options_of(), config.grid(M, N), 3, 0, 0, strides(c)[0], 0
+    integers = M, n, K, options_of(), config.grid(M, n), 3, 0, 0, strides(c)[0], 0
     arrays = image_a, image_b, *of_pairs, flags_a, flags_b, np.full((1, 1), needed, np.int32), c
     run(kernels.source(config), 2 * cluster, arrays, integers, (1.0, 0.0))
-    left = np.broadcast_to(~np.isfinite(a).all(axis=1)[:, None], (M, N)).copy()
+    left = np.broadcast_to(~np.isfinite(a).all(axis=1)[:, None], (M, n)).copy()
     left[:64] |= left[:64].any()
     left[64:] |= left[64:].any()
     left |= ~np.isfinite(b).all() | (needed == 0) | (pairs == 0)
@@ -69,8 +69,8 @@ def test_wide_data():
     check()
 
 
-def check_infinite(cluster=1, packs=None) -> None:
-    check(cluster, packs=packs, spoil=lambda a, b: a.__setitem__((66, 3), np.inf))
+def check_infinite(cluster=1, packs=None, n=N) -> None:
+    check(cluster, packs=packs, n=n, spoil=lambda a, b: a.__setitem__((66, 3), np.inf))
 
 
 def test_what_triples_cannot_hold():

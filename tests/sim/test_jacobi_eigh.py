@@ -68,12 +68,13 @@ def test_eigenvalues_and_vectors(letter, threads, n):
     check(letter, n, threads=threads)
 
 
-@pytest.mark.parametrize("order", "CF")
-@pytest.mark.parametrize("n, batch", [(3, 21), (7, 5), (9, 3), (17, 1)])
-@pytest.mark.parametrize("letter", "cz")
-def test_batches(letter, n, batch, order):
+@pytest.mark.parametrize(
+    "letter, batch, order", pairs("cz", [(3, 21), (7, 5), (9, 3), (17, 1)], "CF"), ids=str
+)
+def test_batches(letter, batch, order):
     """Several matrices a warp, the last one not full."""
-    check(letter, n, order, batch)
+    n, count = batch
+    check(letter, n, order, count)
 
 
 @EACH

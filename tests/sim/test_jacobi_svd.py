@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from covering import pairs
+from covering import by_precision, pairs
 from eigen_cases import check_singular, check_singular_in_one
 from qr_cases import SETS, matrix_of
 
@@ -56,19 +56,20 @@ def check(
 EACH = pytest.mark.parametrize("threads", [WARPS, BLOCK], ids=["warps", "block"])
 
 
-@pytest.mark.parametrize("m, n", [(1, 1), (5, 1), (2, 2), (3, 3), (9, 2), (6, 5), (8, 8), (40, 3), (13, 11)])
-@EACH
-@pytest.mark.parametrize("letter", DTYPES)
-def test_values_and_vectors(letter, threads, m, n):
-    check(letter, m, n, threads=threads)
+SHAPES = [(1, 1), (5, 1), (2, 2), (3, 3), (9, 2), (6, 5), (8, 8), (40, 3), (13, 11)]
+BATCHES = [(3, 3, 9), (7, 4, 5), (9, 7, 3), (17, 16, 1)]
 
 
-@pytest.mark.parametrize("order", "CF")
-@pytest.mark.parametrize("m, n, batch", [(3, 3, 9), (7, 4, 5), (9, 7, 3), (17, 16, 1)])
-@pytest.mark.parametrize("letter", "sz")
-def test_batches(letter, m, n, batch, order):
+@pytest.mark.parametrize("letter, shape, threads", by_precision(SHAPES, [WARPS, BLOCK]), ids=str)
+def test_values_and_vectors(letter, shape, threads):
+    check(letter, *shape, threads=threads)
+
+
+@pytest.mark.parametrize("letter, batch, order", pairs("sz", BATCHES, "CF"), ids=str)
+def test_batches(letter, batch, order):
     """Several matrices a warp, the last one not full."""
-    check(letter, m, n, order, batch)
+    m, n, count = batch
+    check(letter, m, n, order, count)
 
 
 @pytest.mark.parametrize("conj", [jacobi_svd.CONJ_A, jacobi_svd.CONJ_U, jacobi_svd.CONJ_V])

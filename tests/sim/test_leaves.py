@@ -6,6 +6,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from covering import by_precision
 
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.kernels.common.options import READS_Y
@@ -115,12 +116,12 @@ def test_edges(n, r, stages):
     check("trmm", "d", n, r, stages=stages)
 
 
-@pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize(
-    "n, r", [(1, 1), (7, 33), (8, 7), (9, 1), (16, 64), (17, 65), (32, 40), (33, 9), (64, 70)]
-)
-def test_small_triangles_of_every_order(letter, n, r):
-    config = TrsmSmall(letter)
+SMALL = [(1, 1), (7, 33), (8, 7), (9, 1), (16, 64), (17, 65), (32, 40), (33, 9), (64, 70)]
+
+
+@pytest.mark.parametrize("letter, extents", by_precision(SMALL), ids=str)
+def test_small_triangles_of_every_order(letter, extents):
+    config, (n, r) = TrsmSmall(letter), extents
     if n > config.max_rows:
         with pytest.raises(ConfigError, match="ORDER"):
             config.specialize(n, r)

@@ -86,11 +86,11 @@ BY_UPPER = Check("gemm_wgmma", lambda module: test_trmm_tensor.check_by_triangle
 PACKED_LOWER = Check("pack_halves", lambda module: test_trmm_tensor.check_by_triangle(packs=module))
 GUARDED_LOWER = Check("gemm_guarded", lambda module: test_trmm_tensor.check_guarded_by_triangle(module))
 
-TRIPLES = Check("gemm_triples", lambda module: test_gemm_triples.check(kernels=module))
-TRIPLES_LEFT = Check("gemm_triples", lambda module: test_gemm_triples.check(kernels=module, pairs=0))
+TRIPLES = Check("gemm_triples", lambda module: test_gemm_triples.check(kernels=module, n=9))
+TRIPLES_LEFT = Check("gemm_triples", lambda module: test_gemm_triples.check(kernels=module, pairs=0, n=9))
 TRIPLES_OF_CLUSTER = Check("gemm_triples", lambda module: test_gemm_triples.check(2, module))
-PACKED_TRIPLES = Check("pack_triples", lambda module: test_gemm_triples.check(packs=module, blk_k=256))
-SPOILT_TRIPLES = Check("pack_triples", lambda module: test_gemm_triples.check_infinite(packs=module))
+PACKED_TRIPLES = Check("pack_triples", lambda module: test_gemm_triples.check(packs=module, blk_k=256, n=9))
+SPOILT_TRIPLES = Check("pack_triples", lambda module: test_gemm_triples.check_infinite(packs=module, n=9))
 NOT_FURTHER = Check("gemm_guarded", lambda module: test_gemm_triples.check_further(module))
 
 #: module, text, what is planted in its place, the check that sees it

@@ -149,7 +149,7 @@ def test_what_is_not_finite_spoils_only_what_depends_on_it(letter, triangle, way
 
 
 @pytest.mark.parametrize("triangle", Triangle)
-@pytest.mark.parametrize("letter, mma", [("s", False), ("c", False), ("d", True), ("z", True)])
+@pytest.mark.parametrize("letter, mma", [("c", False), ("d", False), ("d", True)])
 def test_into_another_matrix(letter, mma, triangle):
     check(letter, triangle, 71, 37, mma=mma, apart=True)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from covering import pairs
 
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.gpu.intrinsics.mma import SHAPES
@@ -16,9 +17,9 @@ from pyblasgpu.types import DTYPES
 from .test_trsm_body import SMALL, check
 
 
-@pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("n", [33, 61, 90])
-@pytest.mark.parametrize("changes", [{"ORDER": 96, "BLK": 16}, {"ORDER": 96}], ids=str)
+@pytest.mark.parametrize(
+    "letter, n, changes", pairs(DTYPES, [33, 61, 90], [{"ORDER": 96, "BLK": 16}, {"ORDER": 96}]), ids=str
+)
 def test_runs_of_tiles(letter, n, changes):
     check("trsm_fma", letter, n, 9, changes={"WARPS": 1, **changes}, conj=letter in "cz")
 
