@@ -17,7 +17,7 @@ from pyblasgpu.routines.lapack import eigh_batched, eigh_divided
 from pyblasgpu.types import DTYPES, Uplo
 
 #: Random calls on the cards that are tuned; ``PYBLASGPU_CALLS=100000`` draws more.
-CALLS = int(os.environ.get("PYBLASGPU_CALLS", "1000"))
+CALLS = int(os.environ.get("PYBLASGPU_CALLS", "400"))
 
 MOST = 893  # kernels of an architecture
 

@@ -287,9 +287,7 @@ def test_sweeps_of_several_devices_are_refused(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("dtype", "seed", "reuse", "likely"), [("s", 1, 1.3, 0.95), ("d", 2, 1.0, 0.95), ("z", 0, 1.5, 0.97)]
-)
+@pytest.mark.parametrize(("dtype", "seed", "reuse", "likely"), [("d", 2, 1.0, 0.95), ("z", 0, 1.5, 0.97)])
 def test_a_tenth_of_the_timings_is_enough(dtype, seed, reuse, likely):
     """More than a thousand candidates of a model (see `synthetic_sweep`), on average over the problems."""
     recording = synthetic("gemm_simt", dtype, "nn", H200, seed, Guidelines(reuse=reuse, score=likely))

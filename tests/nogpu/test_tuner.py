@@ -83,9 +83,9 @@ def test_other_layouts_try_the_tiles_that_won_before_others(stage):
     assert len(ordered) > len(tiles) and set(ordered) >= set(candidates)
 
 
-@pytest.mark.parametrize("letter", "dz")
-def test_a_family_is_tried_where_it_comes_near_its_rivals(letter):
+def test_a_family_is_tried_where_it_comes_near_its_rivals():
     """Wherever `gemm_simt` came within a tenth of `gemm_mma` in the recorded sweep, and not everywhere."""
+    letter = "d"
     assert planning.candidate_list(("gemm_simt", "s", "nn"), H200, "quick", None).other_families_best == {}
     best: dict = {}
     for record in sweep_file.read_sweep(RIVALS):

@@ -60,7 +60,7 @@ def machine(stage, monkeypatch):
     monkeypatch.setattr(tune_command, "Compilers", AtOnce)
     monkeypatch.setattr(tune_command, "Sensor", lambda ordinal: Sensor())
     some = planning.candidates
-    monkeypatch.setattr(planning, "candidates", lambda *key: SimpleNamespace(left=some(*key).left[::8]))
+    monkeypatch.setattr(planning, "candidates", lambda *key: SimpleNamespace(left=some(*key).left[::32]))
     every = tune_command.catalogue.kernels
     monkeypatch.setattr(tune_command.catalogue, "kernels", lambda device: islice(every(device), 20))
     stage.built = []

@@ -315,7 +315,10 @@ class Attempt:
                 elif name == "beta" and not {*facts.written} & {*places}:
                     plan = plan._replace(scale=place)
             elif not is_number and name not in facts.arrays and name != facts.pivots and _is_flag(of):
-                plan = plan._replace(flags=(*plan.flags, (place, facts.values_of(name))))
+                allowed = facts.values_of(name)
+                if of is str and isinstance(allowed, range):  # which compares it with each of its integers
+                    return None
+                plan = plan._replace(flags=(*plan.flags, (place, allowed)))
                 if name in ("diag", "unitdiag"):
                     plan = plan._replace(unit=place)
             else:
