@@ -131,7 +131,7 @@ CALLS_IN_STEPS = {
         ("solve, definite", "cpu.scipy.cholesky.potrs", True),
         ("inv", "api.linalg.inverse.invert_general", False),
         ("inv", "cpu.scipy.lu.getri", True),
-        ("inv", "api.linalg.condition.Conditions.tell", True),
+        ("inv", "api.linalg.condition.Conditions.keep", True),
         ("inv, definite", "cpu.scipy.cholesky.potri", True),
         ("det", "api.linalg.determinant.lapack.getrf", False),
         ("det", "api.linalg.determinant._product_of_few", True),

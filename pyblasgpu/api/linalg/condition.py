@@ -41,7 +41,7 @@ class Conditions:
         self.arrays, self.wanted = arrays, wanted
         self._reciprocals: Any = None
 
-    def tell(self, norms: Any, inverse_norms: Any) -> None:
+    def keep(self, norms: Any, inverse_norms: Any) -> None:
         """Keep what follows from the norms of all matrices of a stack and of their inverses."""
         if not self.wanted:
             return
@@ -49,9 +49,9 @@ class Conditions:
             self._reciprocals = [1 / float(inverse_norms[0]) / float(norms[0])]
             return
         with np.errstate(all="ignore"):
-            self.tell_reciprocals(1 / np.asarray(inverse_norms) / np.asarray(norms))
+            self.keep_reciprocals(1 / np.asarray(inverse_norms) / np.asarray(norms))
 
-    def tell_reciprocals(self, reciprocals: Any) -> None:
+    def keep_reciprocals(self, reciprocals: Any) -> None:
         """Keep reciprocal condition numbers."""
         self._reciprocals = np.atleast_1d(np.asarray(reciprocals)).ravel()
 
@@ -65,7 +65,7 @@ class Conditions:
         norms = xp.max(xp.sum(xp.abs(matrix), axis=-2), axis=-1)
         return host_values(norms).ravel()
 
-    def tell_solver(self, norms: Any, solve: Callable[[Array, Trans], Array], like: Array) -> None:
+    def keep_solver(self, norms: Any, solve: Callable[[Array, Trans], Array], like: Array) -> None:
         """Keep the condition of device matrices like `like`, which ``solve(x, trans)`` solves with."""
         if not self.wanted:
             return
@@ -76,18 +76,18 @@ class Conditions:
             return host_values(solve(right, trans)).reshape(x.shape)
 
         dtype = np.dtype(self.arrays.dtype.name)
-        self.tell(norms, estimate_inverse_norms(solve_host, prod(batch), n, dtype))
+        self.keep(norms, estimate_inverse_norms(solve_host, prod(batch), n, dtype))
 
-    def tell_diagonal(self, diagonal: Array) -> None:
+    def keep_diagonal(self, diagonal: Array) -> None:
         """Keep the condition of diagonal matrices, whose diagonals are columns."""
         if self.wanted:
             xp = self.arrays.xp
             sizes = xp.abs(diagonal)
             ends = (host_values(end(sizes, axis=(-2, -1))) for end in (xp.min, xp.max))
             with np.errstate(all="ignore"):
-                self.tell_reciprocals(np.divide(*ends))
+                self.keep_reciprocals(np.divide(*ends))
 
-    def tell_triangle(self, triangle: np.ndarray[Any, Any], uplo: Uplo) -> None:
+    def keep_triangle(self, triangle: np.ndarray[Any, Any], uplo: Uplo) -> None:
         """Keep the condition of host triangles, where SciPy estimates it."""
         if not self.wanted:
             return
@@ -96,7 +96,7 @@ class Conditions:
         except ValueError:  # an older one, which warns of no triangles
             return
         stack = triangle.reshape(-1, *triangle.shape[-2:])
-        self.tell_reciprocals([run(each)[0] for each in stack])
+        self.keep_reciprocals([run(each)[0] for each in stack])
 
     def warn(self) -> None:
         """Warn the caller's caller of matrices with a condition beyond the precision, in SciPy's words."""

@@ -132,7 +132,7 @@ def inverse_of(conditions: Conditions, structure: str, low: bool = False, overwr
         if is_definite and arrays.library.host:
             mirror(inverse, low)
         if conditions.wanted:
-            conditions.tell(norms, conditions.norms(inverse))
+            conditions.keep(norms, conditions.norms(inverse))
         return inverse
 
 
@@ -145,7 +145,7 @@ def _symmetric_inverse(conditions: Conditions, matrix: Any, hermitian: bool, low
         raise_singular(arrays, info)
         mirror(inverse, low, hermitian)
         if conditions.wanted:
-            conditions.tell(norms, conditions.norms(inverse))
+            conditions.keep(norms, conditions.norms(inverse))
         return inverse
 
 

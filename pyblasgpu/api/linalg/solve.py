@@ -208,7 +208,7 @@ def matrix_solution(
     if structure == "diagonal":
         diagonal = arrays.xp.linalg.diagonal(matrix)[..., None]
         solution = _divided(arrays, diagonal, right)
-        conditions.tell_diagonal(diagonal)
+        conditions.keep_diagonal(diagonal)
         return arrays.placed(solution, arrays.output(right, overwrite[1], matrix))
     if structure in ("upper", "lower"):
         return _triangular_solution(conditions, matrix, right, structure == "lower", swapped, overwrite[1])
@@ -266,7 +266,7 @@ def _triangular_solution(
             return solution
     raise_singular(arrays, _singular(arrays, matrix))
     if arrays.library.host:
-        conditions.tell_triangle(matrix, uplo)
+        conditions.keep_triangle(matrix, uplo)
         out, flags = arrays.output(right, overwrite, matrix), (uplo, trans, Diag.NON_UNIT)
         return substituted(matrix, right, out, arrays.dtype, flags, column_major=False)
 
@@ -275,7 +275,7 @@ def _triangular_solution(
 
     if conditions.wanted:
         triangle = arrays.xp.tril(matrix) if low else arrays.xp.triu(matrix)
-        conditions.tell_solver(conditions.norms(triangle), solve, matrix)
+        conditions.keep_solver(conditions.norms(triangle), solve, matrix)
     return solve(right, trans, overwrite)
 
 
@@ -305,11 +305,11 @@ def _definite_solution(
         out, in_place = _targets(arrays, matrix, right, overwrite)
         stacks = _as_stacks(matrix), _as_stacks(right)
         solution, info = solve_definite(*stacks, arrays.dtype, uplo, out, estimates, in_place)
-        conditions.tell(norms, estimates.norms)
+        conditions.keep(norms, estimates.norms)
         return solution.reshape(right.shape), info
     norms = conditions.norms(mirrored(arrays, matrix, low)) if conditions.wanted else None
     factor, info = lapack.potrf(matrix, low, False, overwrite[0])
-    conditions.tell_solver(norms, lambda x, _: lapack.potrs(factor, x, low)[0], factor)
+    conditions.keep_solver(norms, lambda x, _: lapack.potrs(factor, x, low)[0], factor)
     return lapack.potrs(factor, right, low, overwrite[1])[0], info
 
 
@@ -323,7 +323,7 @@ def _symmetric_solution(
     out, in_place = _targets(arrays, matrix, right, overwrite)
     stacks = _as_stacks(matrix), _as_stacks(right)
     solution, info = solve_symmetric(*stacks, uplo, hermitian, out, estimates, in_place)
-    conditions.tell(norms, estimates.norms)
+    conditions.keep(norms, estimates.norms)
     raise_singular(arrays, info)
     return solution.reshape(right.shape)
 
@@ -339,14 +339,14 @@ def _general_solution(
         out, in_place = _targets(arrays, matrix, right, overwrite)
         stacks = _as_stacks(matrix), _as_stacks(right)
         solution, info = solve_general(*stacks, arrays.dtype, trans, out, estimates, in_place)
-        conditions.tell(norms, estimates.norms)
+        conditions.keep(norms, estimates.norms)
         return solution.reshape(right.shape), info
     if not (conditions.wanted or swapped or any(overwrite)):
         done = at_once.solution("solve", matrix, right, arrays.dtype)
         if done is not None:
             return done
     factors, pivots, info = lapack.getrf(matrix, overwrite[0])
-    conditions.tell_solver(norms, lambda x, op: lapack.getrs(factors, pivots, x, op)[0], factors)
+    conditions.keep_solver(norms, lambda x, op: lapack.getrs(factors, pivots, x, op)[0], factors)
     return lapack.getrs(factors, pivots, right, trans, overwrite[1])[0], info
 
 
