@@ -259,6 +259,9 @@ def test_norms_neither_overflow_nor_underflow(letter, kind):
 def test_norms_of_nothing(shape):
     a = np.zeros(shape)
     assert linalg.norm(a) == linalg.vector_norm(a) == 0
+    if shape == (0, 3):
+        for order in (-np.inf, np.inf, 2):
+            assert linalg.vector_norm(a, axis=1, ord=order).shape == (0,)
     if len(shape) > 1:
         for order in ("fro", "nuc", 1, 2, np.inf):
             assert linalg.matrix_norm(a, ord=order) == 0

@@ -260,7 +260,7 @@ def cond(x: Array, p: str | float | None = None) -> Any:
         return arrays.returned(xp.where(xp.isnan(found) & ~had_nan, inf, found))
 
 
-def _axes(name: str, axis: Any, count: int, most: int = 2) -> tuple[int, ...]:
+def _axes(name: str, axis: Any, count: int, most: float = 2) -> tuple[int, ...]:
     """Axes as numbers from 0; ValueError where an array of `count` dimensions has none such."""
     if axis is None:
         return tuple(range(count))
@@ -284,12 +284,11 @@ def _vector_norm(name: str, arrays: Arrays, array: Any, order: Any, axis: Any, k
         return xp.sum(xp.astype(sizes != 0, sizes.dtype), **options)
     if order == 1:
         return xp.sum(sizes, **options)
-    is_empty = 0 in array.shape
     if order in (inf, -inf):
-        if is_empty:
-            if order == inf:
-                return xp.sum(sizes, **options)  # zeros
-            raise ValueError(f"{name}: an array of shape {tuple(array.shape)} has no least modulus")
+        if 0 in array.shape:
+            if order == -inf and 0 in np.take(array.shape, _axes(name, axis, len(array.shape), inf)):
+                raise ValueError(f"{name}: an array of shape {tuple(array.shape)} has no least modulus")
+            return xp.sum(sizes, **options)  # zeros, or none
         return (xp.max if order == inf else xp.min)(sizes, **options)
     if order == 2:
         return _two_norm(arrays, sizes, axis, keeps)
