@@ -9,6 +9,7 @@ from fake_routines import determinants, elements, solve_at_once
 from scipy.linalg.lapack import get_lapack_funcs
 
 from pyblasgpu.kernels.common.options import CONJUGATE, MIRRORED, UNIT
+from pyblasgpu.kernels.factor.lu.getrs_small import UNLESS_FAILED
 from pyblasgpu.operands import Operand
 from pyblasgpu.types import DTYPES, INT32
 
@@ -123,15 +124,18 @@ def getrf_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
 
 def getrs_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     """Solutions by the factors of small matrices."""
-    n, r, options, lanes, batch, groups, *steps, step, b_rs, b_cs, p_step, lu_step, b_step = numbers
+    n, r, options, lanes, batch, groups, *steps, p_step, i_step, lu_step, from_step, b_step = numbers
+    lu_rs, lu_cs, step, from_rs, from_cs, b_rs, b_cs = steps
     config = fake.source.config
     assert grid == (config.grid(n, batch) * groups, 1, 1) and lanes == config.lanes(n)
-    mirrored = bool(options & MIRRORED)
+    mirrored, failed = bool(options & MIRRORED), np.zeros((batch, 1), bool)
+    if options & UNLESS_FAILED:
+        failed = words(pointers[1], 1, 1, batch, i_step) != 0
     pivots = np.zeros((batch, 0), int) if mirrored else words(pointers[0], n, step, batch, p_step)
-    lu = fake.view(pointers[1], n, n, *steps, batch, lu_step, bool(options & CONJUGATE))
-    b = fake.view(pointers[3], n, r, b_rs, b_cs, batch, b_step)
-    b[:] = fake.view(pointers[2], n, r, b_rs, b_cs, batch, b_step)
-    for z in range(batch):
+    lu = fake.view(pointers[2], n, n, lu_rs, lu_cs, batch, lu_step, bool(options & CONJUGATE))
+    b = fake.view(pointers[4], n, r, b_rs, b_cs, batch, b_step)
+    b[:] = fake.view(pointers[3], n, r, from_rs, from_cs, batch, from_step)
+    for z in np.flatnonzero(~failed[:, 0]):
         rows = np.arange(n)
         for i, pivot in enumerate(pivots[z]):
             rows[[i, pivot]] = rows[[pivot, i]]

@@ -53,19 +53,21 @@ def check_factors(letter="d", m=7, n=7, batch=5, order="F", kernels=getrf_small,
     assert unharmed()
 
 
-def solve(lu, piv, b, trans=0, groups=1, kernels=getrs_small) -> None:
-    """Solutions of a batch in place of `b`."""
+def solve(lu, piv, b, trans=0, groups=1, kernels=getrs_small, info=None) -> None:
+    """Solutions of a batch in place of `b`, where `info` is 0."""
     batch, n, r = b.shape
     op = lu if trans == 0 else lu.swapaxes(1, 2)
     config = kernels.GetrsSmall(letter_of(b))
     (lu_step, *lu_steps), (b_step, *b_steps) = strides(op), strides(b)
-    options = options_of(conj=trans == 2, unit=trans == 0)
-    integers = n, r, options, config.lanes(n), batch, groups, *lu_steps, 1, *b_steps, n, lu_step, b_step
-    run(kernels.source(config), config.grid(n, batch) * groups, (piv, op, b, b), integers, ())
+    options = options_of(conj=trans == 2, unit=trans == 0) | kernels.UNLESS_FAILED * (info is not None)
+    strides_of_b, steps = (*b_steps, *b_steps), (n, 2, lu_step, b_step, b_step)
+    integers = n, r, options, config.lanes(n), batch, groups, *lu_steps, 1, *strides_of_b, *steps
+    arrays = piv, piv if info is None else info, op, b, b
+    run(kernels.source(config), config.grid(n, batch) * groups, arrays, integers, ())
 
 
 def check_solutions(letter="d", n=7, r=1, batch=5, order="F", trans=0, groups=1, kernels=getrs_small) -> None:
-    """SciPy's solutions, and nothing else written."""
+    """SciPy's solutions, and nothing else written; none of a matrix whose info is not 0."""
     wide = "dz"[letter in "cz"]
     rng = np.random.default_rng(n)
     stack = np.stack([random(letter, n, n, z) + 3 * np.eye(n)[rng.permutation(n)] for z in range(batch)])
@@ -74,8 +76,12 @@ def check_solutions(letter="d", n=7, r=1, batch=5, order="F", trans=0, groups=1,
     right = np.stack([random(letter, n, r, seed + 9) for seed in range(batch)])
     exact = getattr(scipys, f"{wide}getrs")
     expected = [exact(f, p, b, trans)[0] for f, p, b in zip(lu, piv, right, strict=True)]
+    info = np.zeros((batch, 2), np.int32)
+    info[:, 1] = info[1, 0] = 3
+    expected[1] = right[1]
     view, unharmed = fenced(right, order)
-    solve(np.array(lu, order=order), piv, view, trans, groups, kernels)
+    solve(np.array(lu, order=order), piv, view, trans, groups, kernels, info)
+    assert (view[1] == right[1]).all()
     for got, x in zip(view, expected, strict=True):
         np.testing.assert_allclose(got, x, rtol=0, atol=500 * n * np.finfo(right.dtype).eps * abs(x).max())
     assert unharmed()
@@ -89,14 +95,16 @@ def check_definite(letter="d", n=7, r=1, batch=5, order="F", upper=False, kernel
     factors[:, ~np.tri(n, dtype=bool)] = np.nan
     stored = np.array(factors.conj().swapaxes(1, 2) if upper else factors, order=order)
     right = np.stack([random(letter, n, r, seed + 9) for seed in range(batch)])
-    source, source_unharmed = fenced(right, order)
+    source, source_unharmed = fenced(right, "CF"[order == "C"])
     view, unharmed = fenced(np.full_like(right, np.nan), order)
     config, lower = kernels.GetrsSmall(letter), stored.swapaxes(1, 2) if upper else stored
     (step, *steps), (b_step, *b_steps) = strides(lower), strides(view)
+    from_step, *from_steps = strides(source)
     options = options_of(conj=upper, mirrored=True)
-    integers = n, r, options, config.lanes(n), batch, 1, *steps, 1, *b_steps, n, step, b_step
+    batch_steps = n, 0, step, from_step, b_step
+    integers = n, r, options, config.lanes(n), batch, 1, *steps, 1, *from_steps, *b_steps, *batch_steps
     piv = np.full((batch, n), 99, np.int32)
-    run(kernels.source(config), config.grid(n, batch), (piv, lower, source, view), integers, ())
+    run(kernels.source(config), config.grid(n, batch), (piv, piv, lower, source, view), integers, ())
     eps = np.finfo(right.dtype).eps
     for matrix, x, b in zip(a, view, right, strict=True):
         assert (abs(matrix @ x - b) <= 100 * n * eps * abs(matrix).max() * abs(x).max() * n).all()

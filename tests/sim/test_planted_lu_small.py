@@ -152,7 +152,7 @@ DEFECTS = [
     (SOLVE, "is_pivot, lane > j)", "is_pivot, lane >= j)", SINGLE),
     (SOLVE, "& (unit or", "& (not unit or", SINGLE),
     (SOLVE, "while j > 0:", "while j > 1:", SINGLE),
-    (SOLVE, "(other if unit else lane) * b_rs", "lane * b_rs", SINGLE),
+    (SOLVE, "(other if unit else lane) * from_rs", "lane * from_rs", SINGLE),
     (SOLVE, "(lane if unit else other) * b_rs", "lane * b_rs", solutions(trans=1)),
     (SOLVE, "range(share * COLUMNS, r, groups * COLUMNS)", "range(share * COLUMNS, r, COLUMNS)", solutions(r=9, groups=2)),
     (SOLVE, "range(share * COLUMNS, r, groups * COLUMNS)", "range(0, min(r, COLUMNS), COLUMNS)", SEVERAL),
@@ -244,6 +244,10 @@ DEFECTS = [
     (RESTORE, "i * to_rs + j * to_cs", "i * from_rs + j * from_cs", restored()),
     (RESTORE, "int64(cuda.gridDim.x) * DIM", "int64(m) * n", restored(rows=70, columns=71)),
     (SOLVE, "is_here & (lane < n)", "is_here", solutions(order="C")),
+    (SOLVE, "matrix * stride_info", "matrix", SINGLE),
+    (SOLVE, "matrix * stride_from", "matrix * stride_b", definite()),
+    (SOLVE, "if failed:\n            other", "if False:\n            other", SINGLE),
+    (SOLVE, "if failed:  # other", "if False:  # other", SEVERAL),
 ]  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from ...types import Diag, Side, Trans, Uplo
 from ..launch_list import LaunchList, cached_launch_list
 from ..level3 import trsm
 from . import laswp, small_solve
+from .factor_steps import emit_unless_failed
 
 __all__ = ["emit", "launch_list"]
 
@@ -32,12 +33,17 @@ def launch_list(piv: Operand, lu: Operand, b: Operand, *, trans: Trans) -> Launc
     return None if b.is_empty else cached_launch_list(emit, (piv, lu, b), (trans,))
 
 
-def emit(launches: LaunchList, piv: Operand, lu: Operand, b: Operand, trans: Trans) -> None:
-    """Emit the whole call."""
+def emit(
+    launches: LaunchList, piv: Operand, lu: Operand, b: Operand, trans: Trans, info: Operand | None = None
+) -> None:
+    """Emit the whole call; B stays where there is an `info` of the factors, and it is not 0."""
     transposed = lu.T.conjugate() if trans is Trans.CONJ else lu.T
     if small_solve.applies(launches, b):
         op = lu if trans is Trans.NO else transposed
-        small_solve.emit(launches, piv, op, b, options_of(conj=op.conj, unit=trans is Trans.NO))
+        small_solve.emit(launches, piv, op, b, options_of(conj=op.conj, unit=trans is Trans.NO), info)
+        return
+    if info is not None:
+        emit_unless_failed(launches, info, b, lambda: emit(launches, piv, lu, b, trans))
         return
     if trans is Trans.NO:
         laswp.emit(launches, piv, b, backwards=False)

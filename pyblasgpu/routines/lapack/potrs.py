@@ -11,7 +11,7 @@ from ..launch_list import LaunchList, cached_launch_list
 from ..level3 import trsm
 from ..level3.triangular import emit_into
 from . import small_solve
-from .factor_steps import with_alpha
+from .factor_steps import emit_unless_failed, with_alpha
 
 __all__ = ["emit", "emit_apart", "launch_list"]
 
@@ -30,11 +30,14 @@ def launch_list(c: Operand, b: Operand, *, uplo: Uplo) -> LaunchList | None:
     return None if b.is_empty else cached_launch_list(emit, (c, b), (uplo,))
 
 
-def emit(launches: LaunchList, c: Operand, b: Operand, uplo: Uplo) -> None:
-    """Emit the whole call."""
+def emit(launches: LaunchList, c: Operand, b: Operand, uplo: Uplo, info: Operand | None = None) -> None:
+    """Emit the whole call; B stays where there is an `info` of the factor, and it is not 0."""
     lower, upper = _triangles(c, uplo)
     if small_solve.applies(launches, b):
-        small_solve.emit(launches, lower, lower, b, options_of(conj=lower.conj, mirrored=True))
+        small_solve.emit(launches, lower, lower, b, options_of(conj=lower.conj, mirrored=True), info)
+        return
+    if info is not None:
+        emit_unless_failed(launches, info, b, lambda: emit(launches, c, b, uplo))
         return
     _emit_solution(launches, lower, b, Uplo.LOWER)
     _emit_solution(launches, upper, b, Uplo.UPPER)

@@ -54,8 +54,8 @@ def _emit_sytrs(
 def _emit_getrs(
     launches: LaunchList, info: Operand, piv: Operand, lu: Operand, b: Operand, trans: Trans
 ) -> None:
-    emit_unless_failed(launches, info, b, lambda: getrs.emit(launches, piv, lu, b, trans))
+    getrs.emit(launches, piv, lu, b, trans, info)
 
 
 def _emit_potrs(launches: LaunchList, info: Operand, c: Operand, b: Operand, uplo: Uplo) -> None:
-    emit_unless_failed(launches, info, b, lambda: potrs.emit(launches, c, b, uplo))
+    potrs.emit(launches, c, b, uplo, info)

@@ -18,15 +18,17 @@ from ...common.options import CONJUGATE, MIRRORED, UNIT
 from ...common.parameters import parameters
 from .small_matrices import SmallMatrices, column_step, matrix_loader
 
-__all__ = ["COLUMNS", "STEM", "GetrsSmall", "source"]
+__all__ = ["COLUMNS", "STEM", "UNLESS_FAILED", "GetrsSmall", "source"]
 
 STEM = "getrs_small"
 PARAMETERS = parameters(
-    "int32 pointer: piv",
+    "int32 pointer: piv, info",
     "pointer: lu, source, b",
     "int32: n, r, options, lanes, count, groups",
-    "int64: lu_rs, lu_cs, piv_step, b_rs, b_cs, stride_piv, stride_lu, stride_b",
+    "int64: lu_rs, lu_cs, piv_step, from_rs, from_cs, b_rs, b_cs",
+    "int64: stride_piv, stride_info, stride_lu, stride_from, stride_b",
 )
+UNLESS_FAILED = 1 << 20  # an option: X is B where info is not 0
 COLUMNS = 4  # right-hand sides that a lane has at a time, where there is more than one
 
 
@@ -52,7 +54,7 @@ def source(config: GetrsSmall) -> KernelSource:
 
     Kernel parameters
     -----------------
-    piv: int32 pointer, pivots
+    piv, info: int32 pointer, pivots, and the info of the factors
     lu, source, b: pointer, op(LU), B and X, which may replace it
     n, r: int32, rows, right-hand sides
     options: int32, see the notes
@@ -61,9 +63,9 @@ def source(config: GetrsSmall) -> KernelSource:
     groups: int32, groups of lanes that share the right-hand sides of a matrix
     lu_rs, lu_cs: int64, row and column stride of op(LU) (elements)
     piv_step: int64, words from pivot to pivot
-    b_rs, b_cs: int64, row and column stride of B (elements)
-    stride_piv: int64, batch stride of pivots (words)
-    stride_lu, stride_b: int64, batch strides (elements)
+    from_rs, from_cs, b_rs, b_cs: int64, row and column stride of B, of X (elements)
+    stride_piv, stride_info: int64, batch strides of pivots, of info (words)
+    stride_lu, stride_from, stride_b: int64, batch strides (elements)
 
     Grid: x ``config.grid(rows, matrices)`` times the groups for each.
 
@@ -71,7 +73,8 @@ def source(config: GetrsSmall) -> KernelSource:
     -----
     The options (`options`) say whether the lower triangle has a diagonal of ones, and rows of B are
     interchanged, else the upper one, and rows of X are interchanged backwards; whether op(LU) is conjugated;
-    whether the matrix is mirrored, a Cholesky factor L that needs no pivots.
+    whether the matrix is mirrored, a Cholesky factor L that needs no pivots; whether info is read, and X is B
+    where it is not 0.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
@@ -104,8 +107,9 @@ def _follower(config: GetrsSmall):
 
 
 def _solver(config: GetrsSmall, columns: int):
-    """``solve(x, rows, source, b, origin, goal, b_cs, c, r, n, t, lane, ok, unit, mirrored, sign)``: as many
-    right-hand sides from column `c` on, read from row `origin` of `source` and written to row `goal` of B.
+    """``solve(x, rows, source, from_cs, b, b_cs, origin, goal, c, r, n, t, lane, ok, unit, mirrored, failed,
+    sign)``: as many right-hand sides from column `c` on, read from row `origin` of `source` and written to
+    row `goal` of B; as they are where the factors have `failed`.
     """
     REALS, LD, offset = config.dtype_facts.reals_per_element, config.LD, ptx.offset
     step, sync_warp, int32 = column_step(config, columns), ptx.sync_warp, ptx.types.int32
@@ -124,8 +128,10 @@ def _solver(config: GetrsSmall, columns: int):
     read_all, write_all = unrolled(columns, read), unrolled(columns, write)
 
     @device_function
-    def solve(x, rows, source, b, origin, goal, b_cs, c, r, n, t, lane, ok, unit, mirrored, sign):
-        read_all(0, x, source, origin, b_cs, c, r, ok)
+    def solve(
+        x, rows, source, from_cs, b, b_cs, origin, goal, c, r, n, t, lane, ok, unit, mirrored, failed, sign
+    ):
+        read_all(0, x, source, origin, from_cs, c, r, ok)
         j = int32(0)
         while j < n:
             at = offset(rows, int32((lane * LD + j) * REALS))
@@ -139,6 +145,8 @@ def _solver(config: GetrsSmall, columns: int):
             pivot_lane, is_pivot = int32((t - lane + j) & (WARP - 1)), (lane == j) & (unit or mirrored)
             step(x, at[0], other_sign * at[REALS - 1], pivot_lane, is_pivot, lane < j)
         sync_warp()
+        if failed:  # other matrices of the warp go on
+            read_all(0, x, source, origin, from_cs, c, r, ok)
         write_all(0, x, b, goal, b_cs, c, r, ok)
 
     return solve
@@ -154,8 +162,9 @@ def _build(config: GetrsSmall):
     solve_one, solve_several = _solver(config, 1), _solver(config, COLUMNS)
 
     def getrs_small(
-        piv, lu, source, b, n, r, options, lanes, count, groups,
-        lu_rs, lu_cs, piv_step, b_rs, b_cs, stride_piv, stride_lu, stride_b
+        piv, info, lu, source, b, n, r, options, lanes, count, groups,
+        lu_rs, lu_cs, piv_step, from_rs, from_cs, b_rs, b_cs,
+        stride_piv, stride_info, stride_lu, stride_from, stride_b
     ):  # fmt: skip
         # (1) the matrix of this group of lanes, and the row of this lane
         t, block = int32(cuda.threadIdx.x & 1023), int32(cuda.blockIdx.x)
@@ -170,25 +179,30 @@ def _build(config: GetrsSmall):
         lane_of_row = offset(words, WORDS + group * lanes)
         x = cuda.local.array(HELD, real)
         grid_dependency_wait()
-        piv, first = offset(piv, matrix * stride_piv), matrix * stride_b * REALS
-        source, b = offset(source, first), offset(b, first)
+        piv = offset(piv, matrix * stride_piv)
+        source, b = offset(source, matrix * stride_from * REALS), offset(b, matrix * stride_b * REALS)
         lu, extent = offset(lu, matrix * stride_lu * REALS), n if is_here else 0
         load(rows, lu, lu_rs, lu_cs, extent, n, lane, lanes, mirrored)
+        ok, failed = is_here & (lane < n), False
+        if is_here and (options & UNLESS_FAILED) != 0:
+            failed = info[matrix * stride_info] != 0
 
         # (2) the row that the interchanges move here: of B, or backwards where X goes
-        other, ok = int32(lane), is_here & (lane < n)
+        other = int32(lane)
         if not mirrored:
             other = follow(piv, piv_step, lane_of_row, n, lane, t, is_here)
-        origin = (other if unit else lane) * b_rs
+        if failed:
+            other = int32(lane)
+        origin = (other if unit else lane) * from_rs
         goal = (lane if unit else other) * b_rs
 
         # (3) both triangles, for some right-hand sides at a time
         if r == 1:
-            solve_one(x, rows, source, b, origin, goal, b_cs, 0, r, n, t, lane, ok, unit, mirrored, sign)
+            solve_one(x, rows, source, from_cs, b, b_cs, origin, goal, 0, r, n, t, lane, ok, unit, mirrored,
+                      failed, sign)  # fmt: skip
         else:
             for c in range(share * COLUMNS, r, groups * COLUMNS):
-                solve_several(
-                    x, rows, source, b, origin, goal, b_cs, c, r, n, t, lane, ok, unit, mirrored, sign
-                )
+                solve_several(x, rows, source, from_cs, b, b_cs, origin, goal, c, r, n, t, lane, ok, unit,
+                              mirrored, failed, sign)  # fmt: skip
 
     return getrs_small
