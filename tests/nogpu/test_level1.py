@@ -62,6 +62,27 @@ BAD = [
     (lambda x: pyblasgpu.swap(x, np.ones(3)), ValueError, "swap: out has shape"),
     (lambda x: pyblasgpu.rot(x, x, 1j, 0), TypeError, "rot: c"),
     (lambda x: pyblasgpu.rot(x, x, 1, 0, out=x), TypeError, "rot: out"),
+    (
+        lambda x: pyblasgpu.rot(x[:2], x[1:3], 1, 0, out=(x[2:], x[:2])),
+        OverlapError,
+        r"rot: out\[0\] shares .* y",
+    ),
+    (
+        lambda x: pyblasgpu.rot(x[:2], x[1:3], 1, 0, out=(None, x[:2])),
+        OverlapError,
+        r"rot: out\[1\] shares .* x",
+    ),
+    (lambda x: pyblasgpu.rot(1 - x, -x, 1, 0, out=(x, x)), OverlapError, r"rot: out\[0\] shares .* out\[1\]"),
+    (
+        lambda x: pyblasgpu.rot(1 - x, -x[:3], 1, 0, out=(x, None)),
+        ValueError,
+        r"rot: x has shape \(4,\) and y",
+    ),
+    (
+        lambda x: pyblasgpu.rot(1 - x, -x, 1, 0, out=(x, np.zeros(4, "f"))),
+        TypeError,
+        r"rot: out\[1\] has dtype",
+    ),
     (lambda x: pyblasgpu.rotm(x, x, [1, 2]), ValueError, "rotm: param has shape"),
     (lambda x: pyblasgpu.rotm(x + 0j, x, [0] * 5), TypeError, "rotm: x and y are complex128"),
     (lambda x: pyblasgpu.copy("abcd"), TypeError, "copy: x"),

@@ -20,6 +20,7 @@ from ...frontend.arrays.any_array import (
     quick_library,
     stored_dtype,
 )
+from ...frontend.arrays.layouts import broadcasts_to, is_same
 from ...frontend.arrays.streams import contexts
 from ...frontend.calls.call import Call
 from ...frontend.calls.call_cache import count, replay
@@ -69,6 +70,8 @@ def pair_vectors(
             pair_vectors(which, x, y, numbers, None, stream, backend, name, dtype, parts)
         )
         return rotated
+    if not (out[0] is x and out[1] is y) and not out[0] is out[1] is None:
+        _check_outputs(name, x, y, out, dtype)
     targets = [
         array
         if target is array
@@ -78,6 +81,35 @@ def pair_vectors(
     if scalars is not None:
         _run(which, name, targets, scalars, param, dtype, stream, backend, parts or {})
     return targets[0], targets[1]
+
+
+def _check_outputs(name: str, x: Array, y: Array, out: Any, dtype: Dtype) -> None:
+    """Raise for outputs that cannot be written, or share memory with another array, before one is written."""
+    shapes = [np.shape(each if target is None else target) for each, target in zip((x, y), out, strict=True)]
+    if shapes[0] != shapes[1]:
+        raise ValueError(f"{name}: x has shape {shapes[0]} and y {shapes[1]}, which must be equal")
+    for index, (own, other) in enumerate(((x, y), (y, x))):
+        target, label = out[index], "xy"[index]
+        if target is None or target is own:
+            continue
+        _check_writable(name, f"out[{index}]", target, dtype)
+        if not broadcasts_to(np.shape(own), shapes[index]):
+            raise ValueError(f"{name}: out has shape {shapes[index]}; {np.shape(own)} is needed")
+        if may_share_memory(target, other):
+            raise OverlapError(f"{name}: out[{index}] shares memory with {'yx'[index]}")
+        view = output_view(own, dtype)
+        if may_share_memory(target, own) and (view is None or not is_same(view, output_view(target, dtype))):
+            raise OverlapError(f"{name}: out[{index}] shares memory with {label}")
+    if out[0] is not None and out[1] is not None and may_share_memory(*out):
+        raise OverlapError(f"{name}: out[0] shares memory with out[1]")
+
+
+def _check_writable(name: str, argument: str, array: Array, dtype: Dtype) -> None:
+    if output_view(array, dtype) is None:
+        raise TypeError(
+            f"{name}: {argument} has dtype {dtype_name(array)} or cannot be written; "
+            f"a writable array of {dtype.name} is needed"
+        )
 
 
 def _is_repeated(
@@ -149,11 +181,7 @@ def _run(
     """Run in place."""
     x, y = targets
     for argument, array in zip("xy", targets, strict=True):
-        if output_view(array, dtype) is None:
-            raise TypeError(
-                f"{name}: {argument} has dtype {dtype_name(array)} or cannot be written; "
-                f"a writable array of {dtype.name} is needed"
-            )
+        _check_writable(name, argument, array, dtype)
     if may_share_memory(x, y):
         raise OverlapError(f"{name}: x shares memory with y")
     call = Call(name, {"x": x}, y, stream, backend, dtype, {"x": parts.get("x"), "out": parts.get("y")})
