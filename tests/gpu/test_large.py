@@ -16,6 +16,8 @@ from pyblasgpu.types import DTYPES, Diag, Side, Trans, Uplo
 from .running import NAN, cupy, flags, reals, same
 from .tensor_products import skip_without_hopper
 
+pytestmark = pytest.mark.slow
+
 S, D = DTYPES["s"], DTYPES["d"]
 N = 46500  # N * N > 2^31
 GIB = 1 << 30

@@ -82,6 +82,7 @@ def compiled(compile_once) -> None:
     compile_once("getrf_panels", lambda: sources_of(calls))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("m, n", SEARCHED)
 def test_the_searches_for_pivots_agree(compiled, letter, m, n):

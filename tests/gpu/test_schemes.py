@@ -22,6 +22,8 @@ from tuning.papers.kurzak import variants
 from .precompile import of_products
 from .running import cupy, exact_by, same
 
+pytestmark = pytest.mark.slow
+
 LAYOUTS = ("nn", "nt", "tn", "tt")
 PACKINGS = (ROW, CBL, RBL)
 TILED = [scheme for scheme, (_, _, is_tiled) in steinsland.SCHEMES.items() if is_tiled]

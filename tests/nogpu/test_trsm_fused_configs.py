@@ -6,6 +6,7 @@ from dataclasses import replace
 from itertools import chain, pairwise, product, repeat
 
 import pytest
+from covering import pairs
 from fake_worker import Sensor
 
 from pyblasgpu.database import (
@@ -69,13 +70,19 @@ def file_config(config, point=POINT, layout="left_colmajor", **changes):
     reload()
 
 
-@pytest.fixture(autouse=True)
-def no_packaged_entries(home, monkeypatch):
+@pytest.fixture(scope="module")
+def of_products(tmp_path_factory):
+    """A folder for packaged files, with the entries of products alone."""
     packaged = read(tuned_files.PACKAGED / "sm_90.json")
-    monkeypatch.setattr(tuned_files, "PACKAGED", home / "packaged")
-    tuned_files.PACKAGED.mkdir()
+    folder = tmp_path_factory.mktemp("packaged")
     products = {key: entry for key, entry in packaged.entries.items() if key[0] in FAMILIES}
-    save(replace(packaged, entries=products), tuned_files.PACKAGED / "sm_90.json")
+    save(replace(packaged, entries=products), folder / "sm_90.json")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def no_packaged_entries(home, of_products, monkeypatch):
+    monkeypatch.setattr(tuned_files, "PACKAGED", of_products)
     reload()
     yield
     reload()
@@ -113,9 +120,7 @@ def test_narrow_tiles_are_asked_on_either_side(letter, triangle, layout):
     assert narrow <= {tile(config, triangle) for config in candidates}
 
 
-@pytest.mark.parametrize("letter", "sz")
-@pytest.mark.parametrize("triangle", Triangle)
-@pytest.mark.parametrize("layout", T_LAYOUTS)
+@pytest.mark.parametrize("letter, triangle, layout", pairs("sz", Triangle, T_LAYOUTS))
 def test_an_entry_serves_triangles_of_its_side_and_layout(letter, triangle, layout):
     tuned = likeliest(letter, 3, layout=layout)[2]
     file_config(tuned, layout=layout)
