@@ -272,7 +272,7 @@ def pinv(
     if hermitian:
         check_info(info, "linalg.eigh", A)
     else:
-        check_singular(info, inverse[..., 0], A)
+        check_singular(info, inverse[..., :1].flatten(-2), A)
     result: Tensor = inverse
     return result
 

@@ -285,6 +285,13 @@ def test_matrices_that_are_not_finite_are_errors(name):
     assert errors[0] == errors[1]
 
 
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (2, 0, 0)])
+@pytest.mark.parametrize("name", ["pinv", "matrix_rank", "svdvals"])
+def test_singular_values_of_nothing(name, shape):
+    a = torch.zeros(shape)
+    torch.testing.assert_close(getattr(ours, name)(a), getattr(torch.linalg, name)(a))
+
+
 def test_inv_quad_logdet_refuses():
     a = torch.eye(3)
     with pytest.raises(torch.linalg.LinAlgError, match="not positive-definite"):
