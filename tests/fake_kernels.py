@@ -420,6 +420,7 @@ class FakeKernel:
     potrf_small = fake_cholesky.potrf_small
     pivot_scales, pack_residues = fake_residues.pivot_scales, fake_residues.pack_residues
     gemm_int8, combine_residues = fake_residues.gemm_int8, fake_residues.combine_residues
+    row_scales, gemm_int8_guarded = fake_residues.row_scales, fake_residues.gemm_int8_guarded
     laswp, pivot_moves, restore = fake_lu.laswp, fake_lu.pivot_moves, fake_lu.restore
     pivot_order, permute_rows = fake_lu.pivot_order, fake_lu.permute_rows
     trtri_leaf, lauum_leaf = fake_triangles.trtri_leaf, fake_triangles.lauum_leaf

@@ -188,7 +188,7 @@ def trmm_algorithm(
     if requested is not None:
         return Algorithm(requested, OVERRIDE)
     if _has_tensor_products("trmm", dtype, order, rhs, batch, device):
-        return Algorithm(TRMM_TENSOR if dtype.letter == "s" else trmm_recursion(dtype, device), IN_MODE)
+        return Algorithm(trmm_recursion(dtype, device) if dtype.letter == "c" else TRMM_TENSOR, IN_MODE)
     policy = policy_of(device)
     if batch > 1 and runs(TRMM_SMALL, device):
         is_few = apart and dtype.is_complex and rhs <= policy.fused_trmm_min_rhs

@@ -105,14 +105,14 @@ def test_triangles_within_the_bound(routine, side, uplo, kind):
 
 
 @pytest.mark.parametrize("dtype", ["f8", "c16"])
-@pytest.mark.parametrize(("side", "uplo"), [(Side.LEFT, Uplo.LOWER), (Side.RIGHT, Uplo.UPPER)])
+@pytest.mark.parametrize(("side", "uplo"), [(Side.LEFT, Uplo.LOWER), (Side.RIGHT, Uplo.LOWER)])
 @pytest.mark.parametrize("routine", ["trmm", "trsm"])
 def test_triangles_in_double_precision(routine, side, uplo, dtype, decide_by):
     """Products of residues between triangles by FMAs keep the bound, the routine's by random elements."""
     letter, rng = {"f8": "d", "c16": "z"}[dtype], np.random.default_rng(9)
     ranges = {f"tensor_{routine}_min_{size}": {letter: 2} for size in ("order", "rhs", "elements")}
     decide_by(**ranges, tensor_stop_of_double=256)
-    n, columns = 900, 300
+    n, columns = 1300, 300
     shapes = (n, n), (n, columns) if side is Side.LEFT else (columns, n)
     t, b = (rng.standard_normal(shape).astype(dtype) for shape in shapes)
     if dtype == "c16":
@@ -123,7 +123,7 @@ def test_triangles_in_double_precision(routine, side, uplo, dtype, decide_by):
         call = getattr(pyblasgpu, routine)
         x = call(cupy.asarray(t, order="F"), cupy.asarray(b, order="F"), **flags, method="tensor").get()
         rows = explain(routine, letter, n, columns, method="tensor")
-    assert rows[0][:2] == ("algorithm", f"{routine}_fused_256")
+    assert rows[0][:2] == ("algorithm", {"trsm": "trsm_fused_256", "trmm": "trmm_tensor"}[routine])
     error = {"trmm": trmm_error, "trsm": trsm_error}[routine]
     assert error(1, t, b, x, side, uplo, Trans.NO, Diag.NON_UNIT) <= 1
 

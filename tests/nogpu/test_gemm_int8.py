@@ -10,12 +10,13 @@ from math import gcd, prod
 
 import chosen_kernels
 import fake_driver
+import fake_residues
 import numpy as np
 import pytest
 from fake_kernels import install, operand
 
 from pyblasgpu.dispatch import tensor
-from pyblasgpu.dispatch.overrides import Algorithm, set_math_mode
+from pyblasgpu.dispatch.overrides import Algorithm, override, set_math_mode
 from pyblasgpu.dispatch.tensor import Int8Product, TensorProblem, int8_product
 from pyblasgpu.errors import ConfigError
 from pyblasgpu.frontend.calls.lazy_routines import keeps_residues
@@ -32,8 +33,9 @@ from pyblasgpu.kernels.gemm.int8.row_scales import RowScales
 from pyblasgpu.kernels.gemm.int8.sample_pairs import SamplePairs
 from pyblasgpu.kernels.registry import family_of
 from pyblasgpu.routines.lapack import potrf
+from pyblasgpu.routines.level3 import trmm
 from pyblasgpu.testing.policies import deciding_by
-from pyblasgpu.types import DTYPES, Region, Uplo
+from pyblasgpu.types import DTYPES, Diag, Region, Side, Uplo
 
 CC = (9, 0)
 STEMS = "row_scales", "pivot_scales", "pack_residues", "gemm_int8", "combine_residues", "gemm_int8_guarded"
@@ -200,14 +202,15 @@ def test_workspace_is_at_most_half_of_what_is_free(free, blocks, monkeypatch):
 
 @pytest.mark.parametrize(
     ("dtype", "n", "free", "serves"),
-    [("d", 32768, 100, True), ("d", 32768, 28, False), ("d", 49152, 100, False), ("z", 16384, 100, True)],
+    [("d", 32768, 100, True), ("d", 32768, 27, False), ("d", 49152, 100, False), ("z", 16384, 100, True)],
 )
 def test_memory_of_residues_that_are_kept(dtype, n, free, serves, monkeypatch):
-    """Fifteen bytes an element or 86, of half of what is free and of 24 GiB."""
+    """Fourteen bytes an element or 80, of half of what is free and of 24 GiB."""
     monkeypatch.setattr(tensor, "memory_bytes", lambda device: MemoryBytes(free << 30, 141 << 30))
     here = replace(known("h200"), ordinal=0)
     made = tensor.kept_residues(DTYPES[dtype], n, 512, here)
     monkeypatch.setitem(stand_ins, 0, here)
+    assert made is None or {made.choice.config.moduli, made.pack.moduli, made.scales.moduli} == {13}
     assert (made is not None) == serves == keeps_residues(dtype, n, 0) and not keeps_residues(dtype, 999, 0)
 
 
@@ -299,3 +302,29 @@ def test_a_row_that_leaves_its_scale_has_no_pivot(at):
     a[at, :at] *= 1e9
     _, info = factor(np.asfortranarray(a), Uplo.LOWER, [])
     assert at // 128 * 128 < info <= at + 1  # the stand-ins find the block of the pivot
+
+
+@pytest.mark.parametrize(("side", "uplo", "order", "flag"), ["LLF0", "LUC1", "RLF1", "RUC0"])
+def test_triangles_with_one_packing(side, uplo, order, flag, monkeypatch):
+    """T beyond its triangle is not read; FMAs read the factors of tiles with flags in their own order."""
+    install(monkeypatch)
+    monkeypatch.setattr(fake_residues, "FLAG", int(flag))
+    monkeypatch.setattr(tensor, "memory_bytes", lambda device: MemoryBytes(64 << 30, 141 << 30))
+    n, rhs, rng = 3100, 20, np.random.default_rng(3)
+    side, uplo = Side.parse(side, "", ""), Uplo.parse(uplo, "", "")
+    t, b = rng.standard_normal((n, n)), rng.standard_normal((n, rhs) if side is Side.LEFT else (rhs, n))
+    inside = np.tri(n, dtype=bool) if uplo is Uplo.LOWER else np.tri(n, dtype=bool).T
+    stored, made = np.array(np.where(inside, t, np.nan), order=order), np.array(b, order=order)
+    operands = operand(stored, DTYPES["d"]), operand(made, DTYPES["d"])
+    ranges = {f"tensor_trmm_min_{size}": {"d": 1} for size in ("order", "rhs", "elements")}
+    flags = {"side": side, "uplo": uplo, "diag": Diag.NON_UNIT}
+    with (
+        deciding_by(**ranges, tensor_stop_of_double=1024),
+        set_math_mode("tensor"),
+        override("gemm_int8", GemmInt8()),
+    ):
+        launches = trmm.launch_list(2.0, *operands, **flags)
+    launches.run([each.pointer for each in operands], 2.0, stream=0)
+    names, t = [entry.source.name for entry in launches.entries], np.where(inside, t, 0)
+    assert names.count("combine_residues") == 3 and names.count("pack_residues") == 3 + 2
+    np.testing.assert_allclose(made, 2 * (t @ b if side is Side.LEFT else b @ t), rtol=0, atol=1e-11)

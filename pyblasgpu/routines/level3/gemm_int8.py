@@ -37,11 +37,14 @@ __all__ = [
     "ProductMemory",
     "ProductTarget",
     "Residues",
+    "emit_block",
     "emit_combined",
     "emit_images",
     "emit_int8",
     "emit_packed",
     "emit_real_diagonal",
+    "emit_residues",
+    "emit_verdicts",
     "new_memory",
     "new_residues",
 ]
@@ -107,14 +110,14 @@ def emit_int8(
         if is_real and beta != 0:
             emit_real_diagonal(launches, target.c)
         with launches.temporary():
-            verdicts = _emit_verdicts(launches, how, left, right)
+            verdicts = emit_verdicts(launches, how, left, right)
             emit_region = _emit_all if region is Region.ALL else _emit_triangle
             emit_region(launches, how, left, right, target, verdicts)
         if is_real:
             emit_real_diagonal(launches, target.c)
 
 
-def _emit_verdicts(launches: LaunchList, how: Int8Product, a: Operand, b: Operand) -> Operand | None:
+def emit_verdicts(launches: LaunchList, how: Int8Product, a: Operand, b: Operand) -> Operand | None:
     """Emit what samples operands extent by k, in large products."""
     if how.sampler is None:
         return None
@@ -144,9 +147,9 @@ def _emit_all(
                 cols = min(how.cols, b.rows - col)
                 with launches.temporary():
                     of_b = new_residues(launches, how, b.block(col, 0, cols, b.cols))
-                    _emit_residues(launches, how, verdicts, *(() if col else (of_a,)), of_b)
+                    emit_residues(launches, how, verdicts, *(() if col else (of_a,)), of_b)
                     part = target.part(row, col, rows, cols, Region.ALL)
-                    _emit_block(launches, how, of_a, of_b, part, verdicts)
+                    emit_block(launches, how, of_a, of_b, part, verdicts)
 
 
 def _emit_triangle(
@@ -165,14 +168,14 @@ def _emit_triangle(
         length, count = of_long.operand.rows, of_across.operand.rows
         if is_upper:
             part = target.part(at_across, at, count, length, region)
-            _emit_block(launches, how, of_across, of_long, part, verdicts)
+            emit_block(launches, how, of_across, of_long, part, verdicts)
         else:
             part = target.part(at, at_across, length, count, region)
-            _emit_block(launches, how, of_long, of_across, part, verdicts)
+            emit_block(launches, how, of_long, of_across, part, verdicts)
 
     def packed(source: Operand, first: int, count: int) -> Residues:
         made = new_residues(launches, how, source.block(first, 0, count, source.cols))
-        _emit_residues(launches, how, verdicts, made)
+        emit_residues(launches, how, verdicts, made)
         return made
 
     for row in range(0, long.rows, how.rows):
@@ -206,17 +209,20 @@ def new_residues(launches: LaunchList, how: Int8Product, operand: Operand) -> Re
     return Residues(operand, image, images, facts)
 
 
-def _emit_residues(
+def emit_residues(
     launches: LaunchList, how: Int8Product, verdicts: Operand | None, *sources: Residues
 ) -> None:
-    """Emit what packs one operand, or two."""
+    """Emit what packs one operand, or two; images may have more k than these, behind those. An operand with
+    fewer has whole stages of digits.
+    """
     first, last, is_pair = sources[0], sources[-1], len(sources) > 1
     pair = first, last
     options = [options_of(by_rows=x.operand.by_rows, conj=x.operand.conj) for x in pair]
     steps = [step for x in pair for step in (x.operand.row_stride, x.operand.col_stride)]
     operands, facts = [x.operand for x in pair], [x.facts for x in pair]
-    rows, units = [x.image.rows for x in sources], [how.pack.grid(x.image) for x in sources]
-    extents = first.image.extent, last.image.extent, first.image.k, *options
+    rows = [x.image.rows for x in sources]
+    units = [how.pack.grid(how.pack.image(x.operand.rows, x.operand.cols)) for x in sources]
+    extents = first.image.extent, last.image.extent, first.operand.cols, *options
     places = first.image.rows, last.image.rows, first.image.stages, 0, 0
     arrays, judges = (*operands, *facts), (0 if verdicts is None else BLOCKS,)
     for config, blocks, of_first, images, more in (
@@ -255,21 +261,25 @@ def new_memory(launches: LaunchList, how: Int8Product, slots: int) -> ProductMem
     return ProductMemory(flags, _words(launches, slots * config.words_of_tile * config.images))
 
 
-def _emit_block(
+def emit_block(
     launches: LaunchList,
     how: Int8Product,
     a: Residues,
     b: Residues,
     target: ProductTarget,
     verdicts: Operand | None,
+    factors: tuple[Operand, Operand] | None = None,
 ) -> None:
-    """Emit a block of C, of rows of A and of columns of B whose residues are there."""
+    """Emit a block of C, of rows of A and of columns of B whose residues are there; FMAs read them in
+    `factors`, extent by k, where their k is not in the order of the residues.
+    """
     config, c, region = how.choice.config, target.c, target.region
     memory = new_memory(launches, how, config.tiles(c.rows, c.cols, region))
     emit_images(launches, how, a, b, memory, region, (config.images, 1), verdicts)
     emit_images(launches, how, a, b, memory, region, (0, config.images), verdicts)
     emit_combined(launches, how, a, b, memory, target)
-    _emit_guarded(launches, how, a.operand, b.operand.T, memory.flags, target, verdicts)
+    of_a, of_b = factors or (a.operand, b.operand)
+    _emit_guarded(launches, how, of_a, of_b.T, memory.flags, target, verdicts)
 
 
 def emit_combined(

@@ -86,10 +86,7 @@ def _emit_at_once(
     rhs, device = b.rows * b.cols // t.rows, current(launches.device)
     algorithm = trmm_algorithm(launches.dtype, t.rows, rhs, b.batch, device, out is not None)
     if algorithm.name == TRMM_TENSOR:
-        product = trmm_tensor.plan(launches, t, b, side, uplo, out)
-        if product:
-            launches.choices.append(algorithm)
-            trmm_tensor.emit(launches, product, diag)
+        if _emit_on_tensor_cores(launches, algorithm, t, b, out, side, uplo, diag):
             return None
         algorithm = replace(algorithm, name=trmm_recursion(launches.dtype, device))
     if algorithm.name not in (TRMM_FUSED, TRMM_SMALL):
@@ -102,6 +99,32 @@ def _emit_at_once(
             at_once.emit(launches, planned, diag)
             return None
     return replace(algorithm, name=TRMM_FUSED)
+
+
+def _emit_on_tensor_cores(
+    launches: LaunchList,
+    algorithm: Algorithm,
+    t: Operand,
+    b: Operand,
+    out: Operand | None,
+    side: Side,
+    uplo: Uplo,
+    diag: Diag,
+) -> bool:
+    """Emit products on tensor cores; False, and nothing emitted, where they do not serve."""
+    if launches.dtype.real_size == 8:
+        from . import trmm_residues  # with kernels that others do without
+
+        by_residues = trmm_residues.plan(launches, t, b, side, uplo) if out is None else None
+        if by_residues:
+            launches.choices.append(algorithm)
+            trmm_residues.emit(launches, by_residues, diag, emit)
+        return by_residues is not None
+    product = trmm_tensor.plan(launches, t, b, side, uplo, out)
+    if product:
+        launches.choices.append(algorithm)
+        trmm_tensor.emit(launches, product, diag)
+    return product is not None
 
 
 def _module(name: str, b: Operand) -> ModuleType:
