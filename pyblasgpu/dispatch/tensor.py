@@ -11,6 +11,7 @@ from ..gpu.device import Device
 from ..gpu.transfers import memory_bytes
 from ..kernels.common.tile_schedule import tile_count
 from ..kernels.gemm.int8.image import parts_of
+from ..kernels.gemm.int8.moduli import fewest_of_roots
 from ..kernels.gemm.wgmma.image import block_of, least_element
 from ..types import DTYPES, Dtype, Region
 from . import overrides
@@ -264,6 +265,8 @@ def kept_residues(dtype: Dtype, n: int, columns: int, device: Device) -> Int8Pro
     if _int8_obstacle(problem):
         return None
     choice = select(INT8, dtype, "", problem.extents, device)
+    moduli = min(choice.config.moduli, fewest_of_roots(columns))
+    choice = replace(choice, config=replace(choice.config, moduli=moduli))
     config, factors = choice.config, dtype.reals_per_element  # complex ones on the right are conjugated
     images = factors * m * (-(-m // 128) * 128) * (config.images + 1)
     residues = config.BLK_M * config.BLK_N * config.tiles(m, columns, region) * config.images

@@ -111,7 +111,7 @@ def check_kept_factor(dtype: Dtype, uplo: Uplo, n: int = 1100) -> None:
         out = Placed(stored.astype(dtype.name), order)
         least = {"d": 512, "z": 512}
         with (
-            deciding_by(tensor_potrf_min_order=least, tensor_potrf_columns=128),
+            deciding_by(tensor_potrf_min_order=least, tensor_potrf_columns=512),
             pyblasgpu.set_math_mode("tensor"),
         ):
             made, info = pyblasgpu.lapack.potrf(

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from math import prod
+from math import isqrt, prod
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pyblasgpu.kernels.gemm.int8.moduli import LARGEST, MODULI, largest_square
+from pyblasgpu.kernels.gemm.int8.moduli import (
+    LARGEST,
+    MODULI,
+    bits_of_roots,
+    fewest_of_roots,
+    largest_square,
+)
 
 U = Fraction(1, 2**53)
 COUNT = 14
@@ -134,3 +141,19 @@ def test_complex_elements_that_pass_are_within_the_bound(seed, spread, every):
     assert not passes or square <= 8 * ((k - 2) * U * sizes) ** 2
     if spread == 0 and every == 1:
         assert passes
+
+
+@pytest.mark.parametrize(("k", "moduli"), [(128, 14), (256, 14), (512, 13), (2048, 13)])
+def test_rows_of_factors_have_as_few_moduli_as_keep_their_bound(k, moduli):
+    """The worst rows, of equal elements half a unit from integers: their sum of squares is known, and fills
+    what the moduli hold.
+    """
+    assert fewest_of_roots(k) == moduli
+    lost = []
+    for count in (moduli, moduli - 1):
+        bits = bits_of_roots(count)
+        assert 2 * 4**bits < prod(MODULI[:count])
+        root = 1 << bits - 1  # of a_ii, at least, as scales are powers of two
+        integer = isqrt(root * root // k)
+        lost.append(k * ((integer + Fraction(1, 2)) ** 2 - integer**2) / (root * root) / U)
+    assert lost[0] + 3 <= k < lost[1] + 3

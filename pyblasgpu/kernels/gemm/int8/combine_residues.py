@@ -23,7 +23,7 @@ from ...common.tile_schedule import tile_count
 from ...common.tile_scheduler import tile_origins
 from .config import VECTOR, GemmInt8
 from .image import INVERSE, parts_of
-from .moduli import check_moduli, weights
+from .moduli import ServesFactors, check_moduli, weights
 from .product import is_flagged
 from .tile_slots import tile_slots
 
@@ -44,7 +44,7 @@ REALS_HELD = 8  # of C, that a thread makes at a time
 
 
 @dataclass(frozen=True)
-class CombineResidues(KernelConfig):
+class CombineResidues(ServesFactors, KernelConfig):
     """Config of one `combine_residues` kernel.
 
     Attributes

@@ -10,7 +10,7 @@ from ....types import Region
 from ...common.tile_schedule import tile_count
 from ..warpgroups import WarpgroupConfig
 from .image import parts_of
-from .moduli import check_moduli
+from .moduli import ServesFactors, check_moduli
 
 __all__ = ["VECTOR", "GemmInt8"]
 
@@ -18,7 +18,7 @@ VECTOR = 16  # residues of a thread that are written at once
 
 
 @dataclass(frozen=True)
-class GemmInt8(WarpgroupConfig):
+class GemmInt8(ServesFactors, WarpgroupConfig):
     """Config of one `gemm_int8` kernel.
 
     Attributes

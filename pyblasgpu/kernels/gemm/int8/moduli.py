@@ -7,20 +7,25 @@ K. Ozaki, Y. Uchino, T. Imamura, *Ozaki Scheme II*, arXiv:2504.08009, 2025.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
-from math import floor, ldexp, prod
-from typing import NamedTuple
+from math import floor, ldexp, log2, prod
+from typing import Any, NamedTuple, Self
 
 from ....errors import require
 
 __all__ = [
     "LARGEST",
     "MODULI",
+    "OF_ROOTS",
     "PARTS",
     "TABLE",
     "TABLE_SIZE",
+    "ServesFactors",
     "Weights",
+    "bits_of_roots",
     "check_moduli",
+    "fewest_of_roots",
     "largest_square",
     "weights",
 ]
@@ -35,6 +40,8 @@ TABLE = tuple(
     for first in (0, TABLE_SIZE)
 )
 
+#: Those of the Cholesky factors of most orders (`fewest_of_roots`); products have one more.
+OF_ROOTS = 13
 #: The most bits of elements as integers.
 LARGEST = 51
 #: Float64 that hold a weight.
@@ -65,6 +72,18 @@ class Weights(NamedTuple):
     first: tuple[float, ...]
     product: tuple[float, ...]
     inverse: float
+
+
+class ServesFactors:
+    """A Config whose kernels products have, and Cholesky factors with fewer moduli."""
+
+    moduli: int
+
+    @property
+    def variants(self) -> tuple[Self, ...]:
+        """The Configs that serve its calls."""
+        this: Any = self
+        return self, replace(this, moduli=min(self.moduli, OF_ROOTS))
 
 
 @cache
@@ -100,3 +119,18 @@ def check_moduli(dtype: str, moduli: int) -> None:
 def largest_square(count: int) -> float:
     """The largest squared norm of rows and columns, so that no product of two exceeds P/2."""
     return float(floor(prod(MODULI[:count]) / 2 * SLACK))
+
+
+def bits_of_roots(count: int) -> int:
+    """Bits of integers of rows whose sums of squares are known, that `count` moduli and float64 hold."""
+    return min(LARGEST, floor(log2(largest_square(count)) / 2))
+
+
+def fewest_of_roots(k: int) -> int:
+    """The fewest moduli with which products of rows of a Cholesky factor, over `k` columns or more, keep its
+    bound: integers are off by ``2^(54 - bits) sqrt(k)`` units of it, and others by three.
+    """
+    for count in range(1, len(MODULI)):
+        if 2.0 ** (54 - bits_of_roots(count)) * k**0.5 + 3 <= k:
+            return count
+    return len(MODULI)

@@ -19,7 +19,7 @@ from ...common.kernel_config import KernelConfig
 from ...common.options import BY_ROWS, CONJUGATE
 from ...common.parameters import parameters
 from .image import DIGIT, SCALE, SIZE, STAGE_K, STAGE_WORDS_OF_ROW, Image, parts_of
-from .moduli import MODULI, check_moduli
+from .moduli import MODULI, ServesFactors, check_moduli
 
 __all__ = ["STEM", "PackResidues", "source"]
 
@@ -40,7 +40,7 @@ MAGIC = 1.5 * 2.0**52  # added to what is below 2^51, it rounds to integers
 
 
 @dataclass(frozen=True)
-class PackResidues(KernelConfig):
+class PackResidues(ServesFactors, KernelConfig):
     """Config of one `pack_residues` kernel.
 
     Attributes

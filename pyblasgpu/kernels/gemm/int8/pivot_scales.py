@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from math import floor, log2
 from typing import ClassVar
 
 from ....gpu.backend import cuda, ptx
 from ....gpu.build.compile import KernelSource
 from ...common.parameters import parameters
 from .image import DIGIT, INVERSE, SCALE, SIZE, UNIT
-from .moduli import LARGEST, largest_square
+from .moduli import OF_ROOTS, bits_of_roots
 from .row_scales import LD, LOADS_IN_FLIGHT, ROUNDED_UP, ROWS, RowSums, accumulator
 
 __all__ = ["STEM", "PivotScales", "source"]
@@ -36,6 +35,7 @@ SQUARES, MOST = SIZE, UNIT
 class PivotScales(RowSums):
     """Config of one `pivot_scales` kernel."""
 
+    moduli: int = OF_ROOTS
     threads: int = 256
 
     STEM: ClassVar[str] = STEM
@@ -43,7 +43,7 @@ class PivotScales(RowSums):
     @property
     def bits(self) -> int:
         """Bits of integers, which float64 holds, and whose sums of products the moduli hold."""
-        return min(LARGEST, floor(log2(largest_square(self.moduli)) / 2))
+        return bits_of_roots(self.moduli)
 
 
 def source(config: PivotScales) -> KernelSource:
