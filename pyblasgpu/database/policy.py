@@ -274,14 +274,15 @@ class Policy:
     tensor_potrf_lookahead_max_order: float = _value(
         "order", "from which on Cholesky in single precision there does not look ahead", _order, 64
     )
-    tensor_getrf_min_order: float = _value(
+    tensor_getrf_min_order: ByDtype = _value(
         "order", "from which on LU's products use tensor cores", _order, 64, trial=_TENSOR_LU
     )
 
     tensor_getrf_lookahead: Steps = _value(
         "columns", "of LU's blocks on tensor cores, and their least orders", _order, 64
     )
-    tensor_getrf_lookahead_of_double: Steps = _value("columns", "of such in double precision", _order, 64)
+    tensor_getrf_lookahead_of_double: Steps = _value("columns", "of such in float64", _order, 64)
+    tensor_getrf_lookahead_of_double_complex: Steps = _value("columns", "of such in complex128", _order, 64)
     trsv_min_order: float = _value(
         "order", "beyond which TRSV serves one to four right-hand sides", trial=_TRSV
     )

@@ -258,8 +258,10 @@ def lookahead_width(routine: str, dtype: Dtype, order: int, policy: Policy, batc
     elif overrides.method_of(None) != TENSOR:
         widths = policy.getrf_lookahead
     else:
-        is_double = dtype.real_size == 8
-        widths = policy.tensor_getrf_lookahead_of_double if is_double else policy.tensor_getrf_lookahead
+        widths = {
+            "d": policy.tensor_getrf_lookahead_of_double,
+            "z": policy.tensor_getrf_lookahead_of_double_complex,
+        }.get(dtype.letter, policy.tensor_getrf_lookahead)
     return max((int(width) for width, least in widths.items() if order >= least), default=0)
 
 

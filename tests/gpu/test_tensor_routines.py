@@ -158,7 +158,7 @@ def test_plans_and_the_same_bits(routine):
 
 def test_factors_in_the_mode(decide_by):
     """LU within n u |L||U| row by row, Cholesky within (n + 4) u |L||L|^T."""
-    decide_by(tensor_getrf_min_order=0)
+    decide_by(tensor_getrf_min_order={"s": 0})
     a = np.random.default_rng(3).standard_normal((N, N)).astype(np.float32)
     s = (a @ a.T / N + np.eye(N)).astype(np.float32)
     with pyblasgpu.set_math_mode("tensor"):
@@ -174,7 +174,7 @@ def test_factors_in_the_mode(decide_by):
 @pytest.mark.parametrize(("dtype", "config"), [("f4", GemmWgmma()), ("f8", GemmInt8())])
 def test_lu_looks_ahead_in_the_mode(dtype, config, first, least, decide_by):
     """By blocks of two parts or one, whose recursion ends in inner blocks; the bits are the same again."""
-    decide_by(tensor_getrf_min_order=0, getrf_inner_columns=128, getrf_first_columns=first)
+    decide_by(tensor_getrf_min_order={"s": 0, "d": 0}, getrf_inner_columns=128, getrf_first_columns=first)
     decide_by(getrf_permuted_min_order=least)
     a = cupy.asarray(np.random.default_rng(7).standard_normal((2300, 2300)).astype(dtype))
     with override("lookahead", 512), override(config.STEM, config), pyblasgpu.set_math_mode("tensor"):

@@ -447,7 +447,7 @@ def test_where_it_begins():
         assert lookahead_width("potrf", D, 2048, policy) == lookahead_width("potrf", S, 2048, policy) > 0
         most = int(policy.tensor_potrf_lookahead_max_order)
         assert lookahead_width("potrf", S, most - 1, policy) > 0 == lookahead_width("potrf", S, most, policy)
-        for dtype, name in ((S, ""), (D, "_of_double")):
+        for dtype, name in ((S, ""), (D, "_of_double"), (DTYPES["z"], "_of_double_complex")):
             before = 0
             for width, least in getattr(policy, "tensor_getrf_lookahead" + name).items():
                 assert lookahead_width("getrf", dtype, int(least) - 1, policy) == before

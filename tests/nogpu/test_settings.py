@@ -28,7 +28,7 @@ def memory():
 
 
 def min_order():
-    return tuned_files.policy_of(known("h200")).tensor_getrf_min_order
+    return tuned_files.policy_of(known("h200")).tensor_symm_min_order
 
 
 PACKAGED = min_order()
@@ -37,7 +37,7 @@ SETTINGS = {
     "set_math_mode": (set_math_mode, ("tensor",), lambda: get_override("math_mode"), None, "tensor"),
     "override": (override, ("splits", 2), lambda: get_override("splits"), None, 2),
     "use_devices": (use_devices, (None, 1 << 20), memory, None, 1 << 20),
-    "deciding_by": (lambda least: deciding_by(tensor_getrf_min_order=least), (7,), min_order, PACKAGED, 7),
+    "deciding_by": (lambda least: deciding_by(tensor_symm_min_order=least), (7,), min_order, PACKAGED, 7),
 }
 UNSET = {
     "set_math_mode": lambda: set_math_mode(None),

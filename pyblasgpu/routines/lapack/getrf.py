@@ -125,7 +125,7 @@ _EmitPanel = Callable[[int, int], object]
 
 
 def _emit_all(launches: LaunchList, config: GetrfPanel, piv: Operand, info: Operand, a: Operand) -> None:
-    with mode_from(lambda: launches.policy.tensor_getrf_min_order, min(a.rows, a.cols)):
+    with mode_from(lambda: launches.policy.tensor_getrf_min_order[a.dtype.letter], min(a.rows, a.cols)):
         _emit_factors(launches, config, piv, info, a)
 
 
