@@ -40,7 +40,7 @@ TABLE = tuple(
     for first in (0, TABLE_SIZE)
 )
 
-#: Those of the Cholesky factors of most orders (`fewest_of_roots`); products have one more.
+#: Number of moduli of most Cholesky factors (`fewest_of_roots`); products have one more.
 OF_ROOTS = 13
 #: The most bits of elements as integers.
 LARGEST = 51
