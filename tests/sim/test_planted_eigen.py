@@ -142,7 +142,7 @@ DEFECTS = [
     ("factor.eigen.column_steps", "        sync_warp()\n        if first_lane", "        if first_lane", SIX),
     ("factor.eigen.jacobi_columns", "restore(0, x, y)", "pass", SIX),
     ("factor.eigen.jacobi_columns", "            if not IS_WHOLE:\n                sync()\n", "", SEVERAL),
-    ("factor.eigen.jacobi_columns", "store(0, x, y, s, p, q, n, m, row)", "pass", SEVERAL),
+    ("factor.eigen.jacobi_columns", "store(0, x, y, s, p, q, n, m, row)", "pass", columns(m=12, n=11, cols=64)),
     ("factor.eigen.jacobi_columns", "values[i] = shift - values[i]", "pass", EIGEN),
     ("factor.eigen.jacobi_columns", "matrix * stride_v", "0", columns(batch=2)),
     ("factor.eigen.definite", "if i >= j:", "if i > j:", EIGEN),
