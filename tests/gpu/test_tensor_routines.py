@@ -171,12 +171,15 @@ def test_factors_in_the_mode(decide_by):
 
 
 @pytest.mark.parametrize(("first", "least"), [(256, 0), (512, 10**5)])
-@pytest.mark.parametrize(("dtype", "config"), [("f4", GemmWgmma()), ("f8", GemmInt8())])
+@pytest.mark.parametrize(
+    ("dtype", "config"), [("f4", GemmWgmma()), ("f8", GemmInt8()), ("c16", GemmInt8("z"))]
+)
 def test_lu_looks_ahead_in_the_mode(dtype, config, first, least, decide_by):
     """By blocks of two parts or one, whose recursion ends in inner blocks; the bits are the same again."""
-    decide_by(tensor_getrf_min_order={"s": 0, "d": 0}, getrf_inner_columns=128, getrf_first_columns=first)
-    decide_by(getrf_permuted_min_order=least)
-    a = cupy.asarray(np.random.default_rng(7).standard_normal((2300, 2300)).astype(dtype))
+    decide_by(tensor_getrf_min_order={"s": 0, "d": 0, "z": 0}, getrf_permuted_min_order=least)
+    decide_by(getrf_inner_columns=128, getrf_first_columns=first)
+    parts = np.random.default_rng(7).standard_normal((2, 2300, 2300))
+    a = cupy.asarray((parts[0] + 1j * parts[1] if dtype == "c16" else parts[0]).astype(dtype))
     with override("lookahead", 512), override(config.STEM, config), pyblasgpu.set_math_mode("tensor"):
         made = [lapack.getrf(a)[:2] for _ in range(3)]
     for lu, pivots in made:
