@@ -14,6 +14,10 @@ from pyblasgpu.kernels.factor.eigen.band_chase import FILLS
 from pyblasgpu.kernels.factor.eigen.band_chase import WANTS_VECTORS as WANTS_REFLECTORS
 from pyblasgpu.kernels.factor.eigen.jacobi_columns import SYMMETRIC, WANTS_U
 from pyblasgpu.kernels.factor.eigen.jacobi_svd import CONJ_A, CONJ_U, CONJ_V, WANTS_V
+from pyblasgpu.kernels.factor.eigen.svd_correction import CLOSE, LARGE, LEAST
+from pyblasgpu.kernels.factor.eigen.svd_results import CONJ_U as KEPT_U
+from pyblasgpu.kernels.factor.eigen.svd_results import CONJ_V as KEPT_V
+from pyblasgpu.kernels.factor.eigen.svd_results import LIMIT
 from pyblasgpu.kernels.factor.eigen.sytrd_steps import BEYOND
 from pyblasgpu.kernels.factor.eigen.tridiagonal_merge import IS_LAST, WANTS_ENDS, WANTS_VECTORS
 from pyblasgpu.operands import Operand
@@ -232,3 +236,48 @@ def jacobi_columns(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> N
             u[z] = left if is_finite else np.nan
         if v is not None:
             v[z] = right.T if is_finite else np.nan
+
+
+def svd_correction(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """I + E of products, of which the lower triangles are read."""
+    n, ld, copies, *steps, info_step = numbers
+    assert grid[:2] == (fake.source.config.grid(n), 1) and copies in (1, 2)
+    views = [fake.view(pointer, n, n, 1, ld, grid[2], step) for pointer, step in zip(pointers, steps)]
+    s, gram = (np.tril(each) + np.tril(each, -1).conj().swapaxes(1, 2) for each in views[:2])
+    words(pointers[4], 1, 1, grid[2], info_step)[...] = 0
+    squares, left = np.einsum("zii->zi", s).real, np.eye(n) - gram
+    high, low = squares[:, None, :], squares[:, :, None]
+    unit = np.finfo(s.dtype).eps / 2
+    stay = abs(s) <= max(n**0.5, LEAST) * unit * np.sqrt(high * low)
+    stay &= abs(high - low) <= CLOSE * np.maximum(high, low)
+    stay |= np.eye(n, dtype=bool)
+    e = np.where(stay, left / 2, (s + high * left) / np.where(stay, 1, high - low))
+    views[2][...] = np.eye(n) + np.where(abs(e) <= LARGE, e, np.nan)
+    if copies > 1:
+        views[3][...] = views[2]
+
+
+def svd_results(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """Norms and unit vectors in their order, where columns are orthogonal."""
+    m, n, options, ld, ld_b, step, u_rs, u_cs, v_rs, v_cs, *steps = numbers
+    assert grid[:2] == (fake.source.config.grid(n), 1) and n <= min(m, fake.source.config.ORDER)
+    batch, unit = grid[2], np.finfo(fake.dtype.name).eps / 2
+    shapes = (n, n, 1, ld), (n, n, 1, ld), (m, n, 1, ld_b), (n, n, 1, ld)
+    s, gram, b, v = (
+        fake.view(pointer, *shape, batch, each)
+        for pointer, shape, each in zip(pointers[:4], shapes, steps, strict=False)
+    )
+    sigma = _reals(fake.dtype, pointers[4], n, step, batch, steps[4])
+    u = fake.view(pointers[5], m, n, u_rs, u_cs, batch, steps[5])
+    right = fake.view(pointers[6], n, n, v_rs, v_cs, batch, steps[6])
+    info = words(pointers[7], 1, 1, batch, steps[7])
+    norms = np.sqrt(np.einsum("zii->zi", s).real)
+    for z in range(batch):
+        order = np.argsort(-norms[z], kind="stable")
+        others = np.tril(s[z] / np.multiply.outer(norms[z], norms[z]), -1), np.tril(gram[z]) - np.eye(n)
+        if not max(np.linalg.norm(each, axis=0).max() for each in others) <= LIMIT * n**0.5 * unit:
+            info[z, 0] = n
+        left, columns = (b[z] / norms[z])[:, order], v[z][:, order]
+        sigma[z] = norms[z][order]
+        u[z] = left.conj() if options & KEPT_U else left
+        right[z] = columns.conj() if options & KEPT_V else columns

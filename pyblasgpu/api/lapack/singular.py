@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,13 @@ from ...arguments import Array, enabled
 from ...frontend.arrays.any_array import library_of, reshaped
 from ...frontend.calls.factor_replay import ONE, Factors, call_key, replay_factor
 from ...frontend.calls.lazy_routines import routine_module
-from ...types import Dtype
+from ...types import Dtype, Trans
 from ..blas.arrays import common_dtype_of
 from . import spectra
 from .call import as_stack, factor_call, from_source, run_by_row
 from .eigen import reals_of
 
-__all__ = ["FUNCTIONS", "repeated_svd", "svd_of_host_stack", "svd_on_device"]
+__all__ = ["FUNCTIONS", "refined_svd", "repeated_svd", "svd_of_host_stack", "svd_on_device"]
 
 
 def repeated_svd(name: str, a: Array, full: bool, vectors: bool) -> tuple[Array, Array, Array, Any] | None:
@@ -62,6 +63,37 @@ def svd_on_device(
         call, "gesdd", flags, source, counts=counts, key=key, from_source=from_source("gesdd", **flags)
     )
     return _shaped(matrix, u, vh, full, vectors, s, info)
+
+
+def refined_svd(
+    name: str, dtype: Dtype, a: Array, v: Array, steps: int
+) -> tuple[Array, Array, Array, Any]:
+    """Left singular vectors, singular values, right vectors as rows, and `info`, of device matrices with no
+    more columns than rows, from right vectors that are accurate to some digits.
+
+    Parameters
+    ----------
+    v : array, shape (..., n, n)
+        The right vectors.
+    steps : int
+        How many times their digits are doubled. Where that was not enough, info is not 0.
+    """
+    key = call_key(name, "svd_refined", steps, True)
+    found = replay_factor(key, (v, a), 0)
+    if found is None:
+        n = a.shape[-1]
+        call, source = factor_call(name, dtype, {"v": v}, "a", a, 0)
+        counts = ONE, Factors(n, reals_of(dtype)), Factors(n * n)
+        prepare, inputs = partial(_launch_refined, steps), ((call.inputs[0], Trans.NO),)
+        options = {"counts": counts, "key": key, "from_source": prepare}
+        found = call.run_factor(prepare, prepare, inputs, source, **options)
+    u, info, s, vh = found
+    return u, s, reshaped(vh, (*a.shape[:-2], a.shape[-1], a.shape[-1])), info
+
+
+def _launch_refined(steps: int, scalars: tuple[Any, ...], operands: Any) -> Any:
+    """The launch list of `refined_svd`."""
+    return routine_module("lapack.svd_refined").launch_list(*operands, steps=steps)
 
 
 def svd_of_host_stack(

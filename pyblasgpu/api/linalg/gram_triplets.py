@@ -1,10 +1,8 @@
-"""Singular values and vectors of real matrices by eigenvectors of AᵀA, which two steps make accurate.
+"""Singular values and vectors by eigenvectors of AᴴA, whose digits are doubled until they are accurate.
 
-AᵀA = V S² Vᵀ loses what is below the root of the precision. So columns of B = A V are orthogonal to all
-digits where singular values are large, and to few where they are small. B and V are rotated together then, by
-I + Y with Yᵀ = -Y, after which no two columns have a product to first order.
-Each step squares what is left. All of it is products (Ogita and Aishima, *Iterative refinement for singular
-value decomposition based on matrix multiplication*, 2020).
+AᴴA = V S² Vᴴ loses what is below the root of the precision. So columns of A V are orthogonal to all digits
+where singular values are large, and to few where they are small. `svd_refined` makes them so, and V with
+them. In double precision eigenvectors of single precision serve first: a third step has all digits.
 """
 
 from __future__ import annotations
@@ -12,26 +10,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..lapack import names as lapack
+from ...types import DTYPES, Dtype
+from ..lapack.singular import refined_svd
 from .arrays import Arrays, gemm_of
 from .checks import host_values
-from .square_triplets import Triplets, square_triplets
+from .square_triplets import Triplets, of_adjoint, square_triplets
+from .structures import conjugate_transpose
 
 __all__ = ["gram_triplets"]
 
-#: Elements of Y up to which I + Y, with terms of second and third order in the first step, is orthogonal to
-#: rounding, for each step.
-LIMITS = 1e-4, 1e-8
-SMALL = 1e-7  # of the norm, up to which a singular value is too small
-LEAST = 10  # multiple of the unit roundoff up to which columns are orthogonal, at least
+#: Dtypes of eigenvectors by that of the matrices, and steps of refinement.
+WAYS = {"s": (("s", 2),), "d": (("s", 3), ("d", 2)), "c": (("c", 2),), "z": (("c", 3), ("z", 2))}
 
-#: ``solve(matrices)`` returns eigenvalues, ascending, and eigenvectors of symmetric matrices.
-Solve = Callable[[Any], tuple[Any, Any]]
+#: ``solve(dtype, matrices)`` returns eigenvectors of Hermitian matrices.
+Solve = Callable[[Dtype, Any], Any]
 
 
 def gram_triplets(name: str, arrays: Arrays, a: Any, full: bool, solve: Solve) -> Triplets | None:
-    """Left singular vectors, singular values, descending, and right vectors, as rows; None where two steps do
-    not suffice for a matrix: singular values are small, or close to one another.
+    """Left singular vectors, singular values, descending, and right vectors, conjugated, as rows; None where
+    steps do not suffice for a matrix: singular values are small, or close to one another.
 
     Parameters
     ----------
@@ -39,58 +36,35 @@ def gram_triplets(name: str, arrays: Arrays, a: Any, full: bool, solve: Solve) -
         The function that is called, for messages.
     arrays : Arrays
     a : array, shape (..., m, n)
-        The matrices, of float64.
+        The matrices in the dtype of the computation.
     full : bool
         Whether there are m left and n right vectors.
     solve : callable
-        ``solve(matrices)`` returns eigenvalues and eigenvectors of symmetric matrices, with both triangles.
+        ``solve(dtype, matrices)`` returns eigenvectors of Hermitian matrices, with both triangles.
     """
-    xp = arrays.xp
-
-    def solve_square(a: Any) -> Triplets | None:
-        products = gemm_of(name, a, a, arrays.dtype, trans_a="T")
-        if _has_small(arrays, products):
-            return None
-        v = xp.flip(solve(products)[1], axis=-1)
-        n, both, largest = a.shape[-1], xp.concat([gemm_of(name, a, v, arrays.dtype), v], axis=-2), []
-        for limit in LIMITS:
-            rotation, most = _rotation(name, arrays, both[..., :n, :], limit == LIMITS[-1])
-            both = gemm_of(name, both, rotation, arrays.dtype)
-            largest.append(most / limit)
-        u, v = both[..., :n, :], both[..., n:, :]
-        s = xp.sqrt(xp.sum(u * u, axis=-2))
-        largest.append(xp.max(SMALL * xp.max(s, axis=-1) / xp.min(s, axis=-1)))
-        if not (host_values(xp.stack(largest)) <= 1).all():  # nor where it is NaN
-            return None
-        return u / s[..., None, :], xp.flip(xp.sort(s, axis=-1), axis=-1), v  # only roundings change places
-
-    return square_triplets(name, arrays, a, full, solve_square)
+    m, n = a.shape[-2:]
+    if m < n:
+        found = gram_triplets(name, arrays, conjugate_transpose(arrays, a), full, solve)
+        return None if found is None else of_adjoint(arrays, found)
+    if full and m > n:
+        return square_triplets(name, arrays, a, full, lambda square: _squares(name, arrays, square, solve))
+    return _by_products(name, arrays, a, solve)
 
 
-def _has_small(arrays: Arrays, products: Any) -> bool:
-    """Whether pivots of Cholesky's factors show that a matrix of a stack has a singular value that is too
-    small. The least pivot is no less than that value, and the largest one no more than the norm.
-    """
-    factor, info = lapack.potrf(products, lower=True)
-    pivots = arrays.xp.linalg.diagonal(factor)
-    is_large = arrays.xp.min(pivots, axis=-1) > SMALL * arrays.xp.max(pivots, axis=-1)  # not where it is NaN
-    return not host_values(arrays.xp.all(is_large & (info == 0)))
+def _squares(name: str, arrays: Arrays, a: Any, solve: Solve) -> Triplets | None:
+    """U, singular values and V of square matrices."""
+    found = _by_products(name, arrays, a, solve)
+    return None if found is None else (*found[:2], conjugate_transpose(arrays, found[2]))
 
 
-def _rotation(name: str, arrays: Arrays, b: Any, is_small: bool) -> tuple[Any, Any]:
-    """I + Y for columns that are nearly orthogonal, with terms of higher order if it is not `is_small`; and
-    the largest element of Y.
-    """
-    xp, n = arrays.xp, b.shape[-1]
-    g = gemm_of(name, b, b, arrays.dtype, trans_a="T")
-    squares = xp.linalg.diagonal(g)
-    norms = xp.sqrt(squares * (max(n**0.5, LEAST) * arrays.dtype.unit_roundoff))
-    identity = arrays.identity(n)
-    stays = (xp.abs(g) <= norms[..., :, None] * norms[..., None, :]) | (identity != 0)
-    apart = squares[..., None, :] - squares[..., :, None]
-    y = xp.where(stays, g * 0, g / xp.where(stays, apart * 0 + 1, apart))
-    most = xp.max(xp.abs(y))
-    if is_small:
-        return identity + y, most
-    half = gemm_of(name, y, y, arrays.dtype) / 2
-    return identity + y + half + gemm_of(name, y, half, arrays.dtype), most
+def _by_products(name: str, arrays: Arrays, a: Any, solve: Solve) -> Triplets | None:
+    """U, singular values and V, conjugated, as rows, of matrices with no fewer rows than columns."""
+    xp, own = arrays.xp, getattr(arrays.xp, arrays.dtype.name)
+    for letter, steps in WAYS[arrays.dtype.letter]:
+        dtype = DTYPES[letter]
+        narrow = xp.astype(a, getattr(xp, dtype.name), copy=False)
+        v = solve(dtype, gemm_of(name, narrow, narrow, dtype, trans_a="C"))
+        u, s, vh, info = refined_svd(name, arrays.dtype, a, xp.astype(v, own, copy=False), steps)
+        if not host_values(info).any():
+            return u, s, vh
+    return None

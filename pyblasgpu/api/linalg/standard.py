@@ -325,9 +325,12 @@ def _large_triplets(
         values, vectors, _ = eigen_on_device(name, dtype, each, True, wanted)
         return values, vectors
 
+    def eigenvectors(dtype: Dtype, each: Any) -> Any:
+        return eigen_on_device(name, dtype, each, True, True)[1]
+
     is_one = prod(batch) == 1 and with_vectors
     if with_vectors and arrays.may_wait and _goes_by_products(arrays, min(m, n)) and fits(dtype, min(m, n)):
-        found = gram_triplets(name, arrays, matrix, full, solve_hermitian)
+        found = gram_triplets(name, arrays, matrix, full, eigenvectors)
         if found is not None:
             return found
     goes_by_polar = dtype is arrays.dtype and arrays.may_wait

@@ -58,6 +58,8 @@ FAMILIES = (
         needs=(9, 0),
     ),
     Family("jacobi_svd", ".factor.eigen.jacobi_svd", "JacobiSvd", "svd"),
+    Family("svd_correction", ".factor.eigen.svd_correction", "SvdCorrection", "svd"),
+    Family("svd_results", ".factor.eigen.svd_results", "SvdResults", "svd"),
     Family("restore", ".factor.restore", "Restore", "potrs", dtypes=("s", "d")),
     Family("laswp", ".factor.lu.laswp", "Laswp", "laswp"),
     Family("pivot_moves", ".factor.lu.pivot_moves", "PivotMoves", "laswp", dtypes=("s",)),
