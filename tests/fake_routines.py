@@ -166,6 +166,14 @@ def singular_of_source(info, s, u, vh, a, out, **flags):
     compute_factor("gesdd", info, s, u, vh, a, **flags)
 
 
+def triplets_of_source(info, s, vh, v, a, u, **flags):
+    """Whatever the right vectors are that singular values and vectors begin with."""
+    assert v.shape[-1] == a.shape[-1] <= a.shape[-2]
+    info[...] = 0
+    u[...], s[..., 0], rows = np.linalg.svd(a, full_matrices=False)
+    vh[...] = rows.reshape(vh.shape)
+
+
 def factor_launch_list(name):
     """The launch list of a routine of LAPACK: what computes at the addresses of the moment."""
 
@@ -308,6 +316,7 @@ STAND_INS = {
         "lapack.trtrs.apart": substitution,
         "lapack.syevd.new": eigen_of_source,
         "lapack.gesdd.new": singular_of_source,
+        "lapack.svd_refined.new": triplets_of_source,
         "copies.upper": upper_triangles,
     }.items()
 } | {

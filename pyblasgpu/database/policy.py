@@ -350,9 +350,10 @@ class Policy:
     jacobi_svd_max_columns: ByDtype = _value(
         "columns", "up to which singular vectors come from rotations of columns"
     )
-    gram_svd_max_columns: ByDtype = _value(
-        "columns", "up to which larger matrices' singular vectors come from eigenvectors of AᵀA, if they do"
+    gram_svd_min_columns: ByDtype = _value(
+        "columns", "from which on singular vectors come from eigenvectors of AᴴA, where these serve"
     )
+    gram_svd_max_columns: ByDtype = _value("columns", "up to which they do")
 
     host_min_order: ByDtype = _value("order", "from which on host matrices go to the device", trial=_HOST)
     streamed_min_bytes: float = _value("bytes", "of host matrices from which on Level 3 is streamed")

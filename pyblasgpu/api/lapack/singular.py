@@ -31,7 +31,7 @@ def repeated_svd(name: str, a: Array, full: bool, vectors: bool) -> tuple[Array,
 
 
 def svd_on_device(
-    name: str, dtype: Dtype | None, a: Array, full: bool, vectors: bool
+    name: str, dtype: Dtype | None, a: Array, full: bool, vectors: bool, keeps: bool = True
 ) -> tuple[Array, Array, Array, Any]:
     """Left singular vectors, singular values, right vectors as rows, and `info`, of device matrices.
 
@@ -41,13 +41,15 @@ def svd_on_device(
         Whether there are as many vectors as rows and columns, else as many as singular values.
     vectors : bool
         Whether vectors are computed; else there is one element of each.
+    keeps : bool, default True
+        Whether `repeated_svd` may find the call.
 
     Raises
     ------
     NotImplementedError
         When there are no kernels for the shape.
     """
-    if (repeated := repeated_svd(name, a, full, vectors)) is not None:
+    if keeps and (repeated := repeated_svd(name, a, full, vectors)) is not None:
         return repeated
     matrix = as_stack(name, "a", a, dtype)
     (m, n), wanted = matrix.shape[-2:], dtype or common_dtype_of(name, (matrix,))
@@ -57,7 +59,8 @@ def svd_on_device(
         what = f"a has shape {tuple(matrix.shape)}"
         raise NotImplementedError(routine.refusal(name, what, wanted, device, vectors))
     call, source = factor_call(name, dtype, {}, "a", matrix, 0)
-    counts, key = _counts(m, n, wanted, full, vectors), call_key(name, "gesdd", full, vectors)
+    counts = _counts(m, n, wanted, full, vectors)
+    key = call_key(name, "gesdd", full, vectors) if keeps else None
     flags = {"vectors": vectors}
     _, info, s, u, vh = run_by_row(
         call, "gesdd", flags, source, counts=counts, key=key, from_source=from_source("gesdd", **flags)
@@ -65,9 +68,14 @@ def svd_on_device(
     return _shaped(matrix, u, vh, full, vectors, s, info)
 
 
-def refined_svd(
-    name: str, dtype: Dtype, a: Array, v: Array, steps: int
-) -> tuple[Array, Array, Array, Any]:
+def refined_columns(dtype: Dtype, device: int | None) -> int:
+    """The most columns of matrices for `refined_svd`, with eigenvectors of their order."""
+    most: int = routine_module("lapack.svd_refined").max_columns(dtype, device)
+    vectors: int = routine_module("lapack.syevd").max_order(dtype, device)
+    return min(most, vectors)
+
+
+def refined_svd(name: str, dtype: Dtype, a: Array, v: Array, steps: int) -> tuple[Array, Array, Array, Any]:
     """Left singular vectors, singular values, right vectors as rows, and `info`, of device matrices with no
     more columns than rows, from right vectors that are accurate to some digits.
 
@@ -78,22 +86,30 @@ def refined_svd(
     steps : int
         How many times their digits are doubled. Where that was not enough, info is not 0.
     """
-    key = call_key(name, "svd_refined", steps, True)
+    key = call_key(name, "svd_refined", steps)
     found = replay_factor(key, (v, a), 0)
     if found is None:
-        n = a.shape[-1]
         call, source = factor_call(name, dtype, {"v": v}, "a", a, 0)
-        counts = ONE, Factors(n, reals_of(dtype)), Factors(n * n)
-        prepare, inputs = partial(_launch_refined, steps), ((call.inputs[0], Trans.NO),)
-        options = {"counts": counts, "key": key, "from_source": prepare}
-        found = call.run_factor(prepare, prepare, inputs, source, **options)
+        found = call.run_factor(
+            _only_on_devices,
+            prepare := partial(_launch_refined, steps),
+            ((call.inputs[0], Trans.NO),),
+            source,
+            counts=(ONE, Factors(a.shape[-1], reals_of(dtype)), Factors(a.shape[-1] ** 2)),
+            key=key,
+            from_source=prepare,
+        )
     u, info, s, vh = found
     return u, s, reshaped(vh, (*a.shape[:-2], a.shape[-1], a.shape[-1])), info
 
 
 def _launch_refined(steps: int, scalars: tuple[Any, ...], operands: Any) -> Any:
     """The launch list of `refined_svd`."""
-    return routine_module("lapack.svd_refined").launch_list(*operands, steps=steps)
+    return routine_module("lapack.svd_refined").new_launch_list(*operands, steps=steps)
+
+
+def _only_on_devices(*arrays: Any) -> None:
+    raise NotImplementedError("vectors of host matrices are LAPACK's, which need no refinement")
 
 
 def svd_of_host_stack(

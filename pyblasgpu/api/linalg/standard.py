@@ -18,7 +18,7 @@ from ...database.policy import MAX_VALUE
 from ...frontend.calls.lazy_routines import policy_at, routine_module
 from ...types import Dtype
 from ..lapack.eigen import Vectors, eigen_of_host_stack, eigen_on_device
-from ..lapack.singular import svd_of_host_stack, svd_on_device
+from ..lapack.singular import refined_columns, svd_of_host_stack, svd_on_device
 from .arrays import Arrays
 from .gram_triplets import gram_triplets
 from .hermitian_triplets import hermitian_triplets, problem_of
@@ -279,10 +279,15 @@ def _triplets_on_device(
     """Singular values and vectors of device matrices, see `singular_triplets`."""
     *batch, m, n = matrix.shape
     if m and n:
+        by_products = divides and with_vectors and _goes_by_products(arrays, min(m, n))
+        if by_products and arrays.may_wait:
+            found = gram_triplets(name, arrays, matrix, full)
+            if found is not None:
+                return found
         try:
             if divides and _takes_longer(arrays, min(m, n), with_vectors):
                 raise NotImplementedError(name)
-            u, s, vh, _ = svd_on_device(name, arrays.dtype, matrix, full, with_vectors)
+            u, s, vh, _ = svd_on_device(name, arrays.dtype, matrix, full, with_vectors, not by_products)
         except NotImplementedError:
             if not divides:
                 raise
@@ -305,9 +310,11 @@ def _takes_longer(arrays: Arrays, k: int, with_vectors: bool) -> bool:
 
 
 def _goes_by_products(arrays: Arrays, k: int) -> bool:
-    """Whether singular vectors of a lesser extent k come from eigenvectors of AᵀA first."""
-    most: float = policy_at(arrays.device).gram_svd_max_columns.get(arrays.dtype.letter, 0)
-    return k <= most
+    """Whether singular vectors of a lesser extent k come from eigenvectors of AᴴA, where these serve."""
+    policy, letter = policy_at(arrays.device), arrays.dtype.letter
+    least: float = policy.gram_svd_min_columns.get(letter, MAX_VALUE)
+    most: float = policy.gram_svd_max_columns.get(letter, 0)
+    return least <= k <= most and k <= refined_columns(arrays.dtype, arrays.device)
 
 
 def _large_triplets(
@@ -325,14 +332,7 @@ def _large_triplets(
         values, vectors, _ = eigen_on_device(name, dtype, each, True, wanted)
         return values, vectors
 
-    def eigenvectors(dtype: Dtype, each: Any) -> Any:
-        return eigen_on_device(name, dtype, each, True, True)[1]
-
     is_one = prod(batch) == 1 and with_vectors
-    if with_vectors and arrays.may_wait and _goes_by_products(arrays, min(m, n)) and fits(dtype, min(m, n)):
-        found = gram_triplets(name, arrays, matrix, full, eigenvectors)
-        if found is not None:
-            return found
     goes_by_polar = dtype is arrays.dtype and arrays.may_wait
     if goes_by_polar and fits(dtype, min(m, n)) and not is_one:
         found = polar_triplets(name, arrays, matrix, full, with_vectors, solve_hermitian)

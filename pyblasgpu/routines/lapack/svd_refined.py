@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ...dispatch.choose import select
 from ...dispatch.tensor import workspace_room
-from ...gpu.device import Device, current
+from ...gpu.device import current
 from ...kernels.factor.eigen import svd_correction, svd_results
 from ...operands import Operand
 from ...types import Dtype, Region
@@ -21,19 +21,19 @@ from ..launch_list import LaunchList, cached_launch_list
 from ..level3.gemm import emit_gemm
 from .laswp import words
 
-__all__ = ["emit", "launch_list", "max_columns"]
+__all__ = ["emit", "max_columns", "new_launch_list"]
 
 REGION = Region.ALL
 SCRATCH = 1 << 30  # bytes of scratch for matrices that go together, where they are more than fill the device
 
 
-def max_columns(dtype: Dtype, device: Device) -> int:
+def max_columns(dtype: Dtype, device: int) -> int:
     """Return the most columns of matrices of a dtype for which there is a kernel on a device."""
-    most: int = select(svd_results.STEM, dtype, "", (), device).config.ORDER
+    most: int = select(svd_results.STEM, dtype, "", (), current(device)).config.ORDER
     return most
 
 
-def launch_list(
+def new_launch_list(
     info: Operand, sigma: Operand, vh: Operand, v: Operand, a: Operand, u: Operand, *, steps: int
 ) -> LaunchList | None:
     """Return the launch list for operands of these layouts, run with alpha 1; None for no work.
@@ -56,6 +56,17 @@ def launch_list(
         How many times digits are doubled, at least once.
     """
     return None if a.is_empty else cached_launch_list(emit, (info, sigma, vh, v, a, u), (steps,))
+
+
+class _Problem(NamedTuple):
+    """The operands of a call."""
+
+    info: Operand
+    sigma: Operand
+    vh: Operand
+    v: Operand
+    a: Operand
+    u: Operand
 
 
 class _Columns(NamedTuple):
@@ -92,35 +103,27 @@ def emit(
     count = min(max(SCRATCH // each, device.sm_count), a.batch)
     count = max(workspace_room(device, count * each) // each, 1)
     for z in range(0, a.batch, count):
-        part = [x.matrices(z, min(count, a.batch - z)) for x in (info, sigma, vh, v, a, u)]
+        matrices = min(count, a.batch - z)
+        part = _Problem(*(x.matrices(z, matrices) for x in (info, sigma, vh, v, a, u)))
         with launches.temporary():
-            _emit_part(launches, *part, steps)
+            _emit_part(launches, part, steps)
 
 
-def _emit_part(
-    launches: LaunchList,
-    info: Operand,
-    sigma: Operand,
-    vh: Operand,
-    v: Operand,
-    a: Operand,
-    u: Operand,
-    steps: int,
-) -> None:
+def _emit_part(launches: LaunchList, problem: _Problem, steps: int) -> None:
     """Emit the call for some matrices."""
-    n, batch = a.cols, a.batch
+    a, n, batch = problem.a, problem.a.cols, problem.a.batch
     columns, others = (_Columns.in_scratch(launches, a) for _ in range(2))
-    products, factors = launches.scratch(n, n, 2 * batch), launches.scratch(n, n, 2 * batch)
-    emit_copy(launches, 1.0, v, columns.right)
+    products, factors = (launches.scratch(n, n, 2 * batch) for _ in range(2))
+    emit_copy(launches, 1.0, problem.v, columns.right)
     emit_gemm(launches, 1.0, a, columns.right, 0.0, columns.left)
     for _ in range(steps):
         _emit_products(launches, columns, products)
-        _emit_correction(launches, info, products, factors)
+        _emit_correction(launches, problem.info, products, factors)
         for stack, updated in zip(columns.stacks, others.stacks, strict=True):
             emit_gemm(launches, 1.0, stack, factors.matrices(0, stack.batch), 0.0, updated)
         columns, others = others, columns
     _emit_products(launches, columns, products)
-    _emit_results(launches, info, sigma, vh, u, columns, products)
+    _emit_results(launches, problem, columns, products)
 
 
 def _emit_products(launches: LaunchList, columns: _Columns, products: Operand) -> None:
@@ -144,18 +147,11 @@ def _emit_correction(launches: LaunchList, info: Operand, products: Operand, fac
     launches.emit(svd_correction.source(config), config.grid(n), (*halves, info), integers, ())
 
 
-def _emit_results(
-    launches: LaunchList,
-    info: Operand,
-    sigma: Operand,
-    vh: Operand,
-    u: Operand,
-    columns: _Columns,
-    products: Operand,
-) -> None:
+def _emit_results(launches: LaunchList, problem: _Problem, columns: _Columns, products: Operand) -> None:
     """Emit singular values and vectors in their order."""
     config = select(svd_results.STEM, launches.dtype, "", (), current(launches.device)).config
-    (left, right, _), batch = columns, info.batch
+    (left, right, _), batch = columns, problem.a.batch
+    info, sigma, vh, u = problem.info, problem.sigma, problem.vh, problem.u
     options = svd_results.CONJ_U * u.conj | svd_results.CONJ_V * (not vh.conj)
     halves = [products.matrices(first, batch) for first in (0, batch)]
 

@@ -30,8 +30,8 @@ PARAMETERS = parameters(
 #: Bits of `options`: what is written conjugated.
 CONJ_U, CONJ_V = 1, 2
 LIMIT = 5  # multiple of the root of n times the unit roundoff that a column may have of others
-#: Power of two that is the square of the least singular value: below it products are not accurate.
-LEAST = {4: -100, 8: -900}
+#: Power of two that is the least singular value: products of smaller ones are not accurate.
+LEAST = {4: -50, 8: -450}
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class SvdResults(BlockConfig):
 
     @property
     def shared_bytes(self) -> int:
-        """The norms of all columns."""
-        return self.ORDER * self.dtype_facts.real_size
+        """The norms of all columns, and whether a warp has one that departs."""
+        return (self.ORDER + WARP) * self.dtype_facts.real_size
 
     def grid(self, n: int) -> int:
         """Blocks along x: a warp has a column."""
@@ -108,17 +108,18 @@ def _build(config: SvdResults):
         s, gram = offset(s, batch * stride_s * REALS), offset(gram, batch * stride_gram * REALS)
         grid_dependency_wait()
 
-        # (1) norms of all columns
+        # (1) norms of all columns, -1 for what is no number, so that all have an order
         i = int32(t)
         while i < n:
-            norms[i] = root(s[i * (ld + 1) * REALS])
+            norm = root(s[i * (ld + 1) * REALS])
+            norms[i] = norm if norm == norm else real(-1)
             i = int32(i + DIM)
         cuda.syncthreads()
-        if j >= n:
-            return
 
         # (2) what column j has of others, and how many are longer
-        norm, most, departure, rank, i = norms[j], real(0), real(0), real(0), int32(lane)
+        is_here = j < n
+        norm, most, departure, rank = norms[j if is_here else 0], real(0), real(0), real(0)
+        i = int32(lane if is_here else n)
         while i < n:
             at, other = int32((j * ld + i) * REALS), norms[i]
             if i == j:
@@ -133,25 +134,36 @@ def _build(config: SvdResults):
         most, departure = total(most, lane, int32(WARP)), total(departure, lane, int32(WARP))
         place = int64(total(rank, lane, int32(WARP)))
         limit = real((LIMIT * UNIT) ** 2) * real(n)
-        is_good = most <= limit and departure <= limit and norm * norm >= real(SMALL)
-
-        # (3) the singular value and its vectors
+        is_good = most <= limit and departure <= limit and norm >= real(SMALL)
+        departs = offset(norms, n)
         if lane == 0:
-            sigma[batch * stride_sigma + place * sigma_step] = norm
-            if not is_good:
+            departs[t >> 5] = real(1) if is_here and not is_good else real(0)
+        cuda.syncthreads()
+
+        # (3) info, the singular value and its vectors
+        if t == 0:
+            number = real(0)
+            for warp in range(WARPS):
+                number += departs[warp]
+            if number > real(0):
                 info[batch * stride_info] = n
+        if lane == 0 and is_here:
+            sigma[batch * stride_sigma + place * sigma_step] = norm
         factor = divide(real(1), norm)
-        b, v = offset(b, (batch * stride_b + int64(j) * ld_b) * REALS), offset(v, (batch * stride_v + int64(j) * ld) * REALS)
+        b, v = (
+            offset(b, (batch * stride_b + int64(j) * ld_b) * REALS),
+            offset(v, (batch * stride_v + int64(j) * ld) * REALS),
+        )
         u = offset(u, (batch * stride_u + place * u_cs) * REALS)
         right = offset(right, (batch * stride_right + place * v_cs) * REALS)
-        i = int32(lane)
+        i = int32(lane if is_here else m)
         while i < m:
             to = i * u_rs * REALS
             u[to] = b[i * REALS] * factor
             if COMPLEX:
                 u[to + 1] = b[i * REALS + 1] * (-factor if options & CONJ_U else factor)
             i = int32(i + WARP)
-        i = int32(lane)
+        i = int32(lane if is_here else n)
         while i < n:
             to = i * v_rs * REALS
             right[to] = v[i * REALS]
