@@ -7,14 +7,14 @@ from typing import Any
 import fake_device
 import numpy as np
 import pytest
+from covering import pairs
 from eigen_cases import KINDS, check_eigen, check_singular, hermitian
 from numpy.linalg import LinAlgError
 from spectra_cases import definite_of, host, same
 
 from pyblasgpu import linalg
-from pyblasgpu.api.linalg import spectral_division, standard
+from pyblasgpu.api.linalg import gram_triplets, spectral_division, standard
 from pyblasgpu.api.linalg.arrays import Arrays, taken
-from pyblasgpu.api.linalg.gram_triplets import gram_triplets
 from pyblasgpu.api.linalg.halley import LARGE, weights
 from pyblasgpu.api.linalg.hermitian_triplets import hermitian_triplets
 from pyblasgpu.api.linalg.polar_division import divided_triplets, polar_triplets
@@ -158,25 +158,30 @@ def test_singular_values_of_batches(kind, shape, letter):
     check_singular(a, values[1])
 
 
-@pytest.mark.parametrize("shape", [(30, 30), (40, 25), (25, 40)])
+#: A matrix of a stack, whether vectors of all digits serve, and in how many ways of double precision.
+REFINED = [("random", True, 1), ("equal", True, 2), ("two clusters", False, 2), ("one", False, 1)]
+
+
 @pytest.mark.parametrize(
-    ("kind", "served"), [("random", True), ("signs", True), ("one", False), ("zero", False), ("huge", True)]
+    "letter, shape, case", pairs(DTYPES, [(30, 30), (40, 25), (25, 40)], REFINED), ids=str
 )
-def test_refined_vectors_of_batches(kind, served, shape):
-    """By eigenvectors of AᵀA, which are not computed where a singular value of one matrix is small."""
-    m, n = shape
-    a = hermitian("random", "d", 3, max(m, n))[:, ::-1][:, :m, :n]
-    a[1] = hermitian(kind, "d", max(m, n))[:m, :n]
-    arrays, k = taken("svd", {"a": a}), min(shape)
+def test_refined_vectors_of_batches(card, monkeypatch, letter, shape, case):
+    """By eigenvectors of AᴴA, in double precision of single precision first; None where they do not serve."""
+    (m, n), (kind, serves, ways), steps = shape, case, []
+    a = hermitian("random", letter, 3, max(m, n))[:, ::-1][:, :m, :n]
+    a[1] = hermitian(kind, letter, max(m, n))[:m, :n]
+    given, own = fake_device.Array(a), gram_triplets.refined_svd
+    arrays, k = taken("svd", {"a": given}), min(shape)
+    monkeypatch.setattr(gram_triplets, "refined_svd", lambda *a: steps.append(a[-1]) or own(*a))
     for full in (False, True):
-        solved = []
+        steps.clear()
         with np.errstate(all="ignore"):
-            found = gram_triplets(
-                "svd", arrays, a, full, lambda g, seen=solved: seen.append(g) or np.linalg.eigh(g)
-            )
-        assert (found is not None) == served == bool(solved)
+            found = gram_triplets.gram_triplets("svd", arrays, given, full)
+        if kind in ("random", "one") or m == n:  # parts of others have other singular values
+            assert (found is not None) == serves
+            assert steps == ([3, 2][:ways] if letter in "dz" else [2])
         if found is not None:
-            u, s, vh = found
+            u, s, vh = map(host, found)
             assert (u.shape[1:], vh.shape[1:]) == ((m, m if full else k), (n if full else k, n))
             check_singular(a, s, u, vh)
 
@@ -219,8 +224,9 @@ def test_polar_factors_of_what_is_not_finite():
 
 
 @pytest.mark.parametrize("kind", ["random", "one"])
-def test_stacks_of_double_precision(device, monkeypatch, kind):
+def test_stacks_of_double_precision(device, monkeypatch, decide_by, kind):
     """By eigenvectors of AᵀA, values alone by polar factors; by twice the order where these do not serve."""
+    decide_by(gram_svd_min_columns={"d": 1})
     monkeypatch.setattr(syevd, "max_order", lambda dtype, device: 60)
     monkeypatch.setattr(gesdd, "serves", lambda *_, **options: False)
     seen = []
@@ -228,6 +234,8 @@ def test_stacks_of_double_precision(device, monkeypatch, kind):
     for name in ways:
         function = getattr(standard, name)
         monkeypatch.setattr(standard, name, lambda *a, f=function, n=name: seen.append(n) or f(*a))
+    if kind == "one":
+        monkeypatch.setattr(standard, ways[0], lambda *a: seen.append(ways[0]))
     a = hermitian("random", "d", 2, 30)
     a[1] = hermitian(kind, "d", 30)
     u, s, vh = map(host, linalg.svd(fake_device.Array(a)))
@@ -239,8 +247,8 @@ def test_stacks_of_double_precision(device, monkeypatch, kind):
 
 @pytest.mark.parametrize("waits", [True, False])
 def test_columns_from_which_on_rotations_take_longer(device, monkeypatch, decide_by, waits):
-    """Not in a graph, where the host may not look at singular values."""
-    decide_by(jacobi_svd_max_columns={"d": 10})
+    """Not in a graph, where the host may not look at info."""
+    decide_by(gram_svd_min_columns={"d": 11})
     monkeypatch.setattr(syevd, "max_order", lambda dtype, device: 60)
     monkeypatch.setattr(Arrays, "may_wait", waits)
     seen = []

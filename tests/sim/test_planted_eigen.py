@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from . import test_eigh_divided, test_jacobi_columns, test_jacobi_eigh, test_jacobi_svd
+from . import test_eigh_divided, test_jacobi_columns, test_jacobi_eigh, test_jacobi_svd, test_svd_refined
 from .kernel_checks import Check, one_each
 from .planting import assert_caught, parameters
 
@@ -60,6 +60,16 @@ def chased(test: Callable = test_eigh_divided.values_by_band, **options) -> Chec
     return Check("band_chase", lambda module: test(band_chase=module, **options))
 
 
+@one_each
+def refined(test: Callable = test_svd_refined.check, kernel: str = "svd_results", **options) -> Check:
+    return Check(kernel, lambda module: test(**{kernel: module}, **options))
+
+
+@one_each
+def corrected(**options) -> Check:
+    return Check("svd_correction", lambda module: test_svd_refined.corrected(kernels=module, **options))
+
+
 MIXED, ALONE = eigh(test_jacobi_eigh.mixed), eigh(test_jacobi_eigh.values_alone)
 ODD, EVEN, COMPLEX = eigh(n=7, threads=BLOCK), eigh(n=8, threads=BLOCK), eigh(letter="z", n=8)
 TEN = eigh(n=10, threads=BLOCK)
@@ -70,6 +80,8 @@ SPREAD = reduced(letter="s", n=24, blocks=2)
 SIGNS = merged(kind="signs", n=12, batch=3)
 WARPS, CLUSTER = resident(n=5, resident=(1, 2, 1)), resident(letter="z", n=4, resident=(1, 1, 2))
 HERMITIAN, BACK = resident(letter="z", n=5), resident(kernel="ormtr", letter="c", n=5)
+CORRECTED, REFINED = corrected(), refined(m=4, n=4)
+FEW = refined(test_svd_refined.too_few, error=1.0, steps=2)
 HUGE, TINY = {"kind": "huge"}, {"kind": "tiny"}
 
 #: module, text, what is planted in its place, the check that sees it
@@ -145,6 +157,22 @@ DEFECTS = [
     ("factor.eigen.jacobi_columns", "store(0, x, y, s, p, q, n, m, row)", "pass", columns(m=12, n=11, cols=64)),
     ("factor.eigen.jacobi_columns", "values[i] = shift - values[i]", "pass", EIGEN),
     ("factor.eigen.jacobi_columns", "matrix * stride_v", "0", columns(batch=2)),
+    # singular vectors from those of few digits
+    ("factor.eigen.svd_correction", "e[0], e[2] = (re - high * p) * factor", "e[0], e[2] = (re + high * p) * factor", CORRECTED),
+    ("factor.eigen.svd_correction", "(low * p - re)", "(re - low * p)", CORRECTED),
+    ("factor.eigen.svd_correction", "real(0.5) * q", "real(-0.5) * q", corrected(letter="z")),
+    ("factor.eigen.svd_correction", "(im - low * q)", "(low * q - im)", corrected(letter="z")),
+    ("factor.eigen.svd_correction", "e[0] = real(float(\"nan\"))", "pass", CORRECTED),
+    ("factor.eigen.svd_correction", "and j <= i", "and j < i", CORRECTED),
+    ("factor.eigen.svd_correction", "(line_i * LD + lane)", "(lane * LD + line_i)", CORRECTED),
+    ("factor.eigen.svd_correction", "        cuda.syncthreads()\n", "", CORRECTED),
+    ("factor.eigen.svd_correction", "i0 >= tiles - j0", "i0 > tiles - j0", CORRECTED),
+    ("factor.eigen.svd_results", "(other == norm and i < j)", "False", FEW),
+    ("factor.eigen.svd_results", "real(1) if is_here and not is_good else real(0)", "real(0)", FEW),
+    ("factor.eigen.svd_results", "place * u_cs", "j * u_cs", REFINED),
+    ("factor.eigen.svd_results", "place * v_cs", "j * v_cs", REFINED),
+    ("factor.eigen.svd_results", "batch * stride_right", "0", REFINED),
+    ("factor.eigen.svd_results", "-v[i * REALS + 1] if options", "v[i * REALS + 1] if options", refined(letter="c", m=4, n=4)),
     ("factor.eigen.definite", "if i >= j:", "if i > j:", EIGEN),
     ("factor.eigen.definite", "s[i * ld + i] += shift", "pass", EIGEN),
     ("factor.eigen.definite", "real(BEYOND) * max(norm, real(1))", "real(0.25) * norm", columns(test_jacobi_columns.check_symmetric, kind="signs")),
