@@ -7,12 +7,14 @@ it departs too far from orthogonality, info is not 0.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
 from ....errors import require
-from ....gpu.backend import cuda, ptx
+from ....gpu.backend import cuda, device_function, ptx
 from ....gpu.build.compile import KernelSource
+from ....types import Dtype
 from ...common.kernel_config import WARP, BlockConfig
 from ...common.parameters import parameters
 from ..lane_sums import adder, over_lanes
@@ -90,13 +92,67 @@ def source(config: SvdResults) -> KernelSource:
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
+def _adder(facts: Dtype) -> Callable:
+    """``add_up(acc, s, gram, norms, j, ld, n, lane)``: squares of what column `j` of B has of those that
+    follow, of columns of norm one, the same of V, and how many columns of B are longer.
+    """
+    real, REALS, int32, divide = (
+        ptx.REALS[facts.real],
+        facts.reals_per_element,
+        ptx.types.int32,
+        ptx.divide,
+    )
+    total = over_lanes(adder())
+
+    @device_function
+    def add_up(acc, s, gram, norms, j, ld, n, lane):
+        acc[0], acc[1], acc[2] = real(0), real(0), real(0)
+        norm, i = norms[j], int32(lane)
+        while i < n:
+            at, other = int32((j * ld + i) * REALS), norms[i]
+            if i == j:
+                acc[1] += (gram[at] - real(1)) * (gram[at] - real(1))
+            elif i > j:
+                for part in range(REALS):
+                    x, y = divide(divide(s[at + part], other), norm), gram[at + part]
+                    acc[0], acc[1] = acc[0] + x * x, acc[1] + y * y
+            if other > norm or (other == norm and i < j):
+                acc[2] += real(1)
+            i = int32(i + WARP)
+        for k in range(3):
+            acc[k] = total(acc[k], lane, int32(WARP))
+
+    return add_up
+
+
+def _writer(facts: Dtype) -> Callable:
+    """``write(target, step, column, factor, is_conjugated, rows, lane)``: a column times a real factor."""
+    REALS, COMPLEX, int32 = facts.reals_per_element, facts.is_complex, ptx.types.int32
+
+    @device_function
+    def write(target, step, column, factor, is_conjugated, rows, lane):
+        i = int32(lane)
+        while i < rows:
+            to = i * step * REALS
+            target[to] = column[i * REALS] * factor
+            if COMPLEX:
+                target[to + 1] = column[i * REALS + 1] * (-factor if is_conjugated else factor)
+            i = int32(i + WARP)
+
+    return write
+
+
 def _build(config: SvdResults):
-    facts, WARPS = config.dtype_facts, config.DIM // WARP
-    real, REALS, COMPLEX = ptx.REALS[facts.real], facts.reals_per_element, facts.is_complex
-    UNIT, SMALL = facts.unit_roundoff, 2.0 ** LEAST[facts.real_size]
+    facts, WARPS, DIM = config.dtype_facts, config.DIM // WARP, config.DIM
+    real, REALS, UNIT, SMALL = (
+        ptx.REALS[facts.real],
+        facts.reals_per_element,
+        facts.unit_roundoff,
+        2.0 ** LEAST[facts.real_size],
+    )
     int32, int64, root, divide = ptx.types.int32, ptx.types.int64, ptx.square_root, ptx.divide
     offset, shared_pointer, grid_dependency_wait = ptx.offset, ptx.shared_pointer, ptx.grid_dependency_wait
-    total, DIM = over_lanes(adder()), config.DIM
+    add_up, write = _adder(facts), _writer(facts)
 
     def svd_results(
         s, gram, b, v, sigma, u, right, info, m, n, options, ld, ld_b, sigma_step, u_rs, u_cs, v_rs, v_cs,
@@ -104,6 +160,8 @@ def _build(config: SvdResults):
     ):  # fmt: skip
         t, batch = int32(cuda.threadIdx.x & 1023), int64(cuda.blockIdx.z)
         lane, j = int32(t & 31), int32(cuda.blockIdx.x * WARPS + (t >> 5))
+        is_here, acc = j < n, cuda.local.array(3, real)
+        j = j if is_here else int32(0)
         norms = shared_pointer(cuda.shared.array(0, real, alignment=16))
         s, gram = offset(s, batch * stride_s * REALS), offset(gram, batch * stride_gram * REALS)
         grid_dependency_wait()
@@ -116,28 +174,13 @@ def _build(config: SvdResults):
             i = int32(i + DIM)
         cuda.syncthreads()
 
-        # (2) what column j has of others, and how many are longer
-        is_here = j < n
-        norm, most, departure, rank = norms[j if is_here else 0], real(0), real(0), real(0)
-        i = int32(lane if is_here else n)
-        while i < n:
-            at, other = int32((j * ld + i) * REALS), norms[i]
-            if i == j:
-                departure += (gram[at] - real(1)) * (gram[at] - real(1))
-            elif i > j:
-                for part in range(REALS):
-                    x, y = divide(divide(s[at + part], other), norm), gram[at + part]
-                    most, departure = most + x * x, departure + y * y
-            if other > norm or (other == norm and i < j):
-                rank += real(1)
-            i = int32(i + WARP)
-        most, departure = total(most, lane, int32(WARP)), total(departure, lane, int32(WARP))
-        place = int64(total(rank, lane, int32(WARP)))
-        limit = real((LIMIT * UNIT) ** 2) * real(n)
-        is_good = most <= limit and departure <= limit and norm >= real(SMALL)
+        # (2) whether column j departs, and where it is written
+        add_up(acc, s, gram, norms, j, ld, n, lane)
+        norm, place, limit = norms[j], int64(acc[2]), real((LIMIT * UNIT) ** 2) * real(n)
+        is_good = acc[0] <= limit and acc[1] <= limit and norm >= real(SMALL)
         departs = offset(norms, n)
         if lane == 0:
-            departs[t >> 5] = real(1) if is_here and not is_good else real(0)
+            departs[t >> 5] = real(0) if is_good else real(1)
         cuda.syncthreads()
 
         # (3) info, the singular value and its vectors
@@ -149,26 +192,11 @@ def _build(config: SvdResults):
                 info[batch * stride_info] = n
         if lane == 0 and is_here:
             sigma[batch * stride_sigma + place * sigma_step] = norm
-        factor = divide(real(1), norm)
-        b, v = (
-            offset(b, (batch * stride_b + int64(j) * ld_b) * REALS),
-            offset(v, (batch * stride_v + int64(j) * ld) * REALS),
-        )
+        b = offset(b, (batch * stride_b + int64(j) * ld_b) * REALS)
+        v = offset(v, (batch * stride_v + int64(j) * ld) * REALS)
         u = offset(u, (batch * stride_u + place * u_cs) * REALS)
         right = offset(right, (batch * stride_right + place * v_cs) * REALS)
-        i = int32(lane if is_here else m)
-        while i < m:
-            to = i * u_rs * REALS
-            u[to] = b[i * REALS] * factor
-            if COMPLEX:
-                u[to + 1] = b[i * REALS + 1] * (-factor if options & CONJ_U else factor)
-            i = int32(i + WARP)
-        i = int32(lane if is_here else n)
-        while i < n:
-            to = i * v_rs * REALS
-            right[to] = v[i * REALS]
-            if COMPLEX:
-                right[to + 1] = -v[i * REALS + 1] if options & CONJ_V else v[i * REALS + 1]
-            i = int32(i + WARP)
+        write(u, u_rs, b, divide(real(1), norm), options & CONJ_U, m if is_here else int32(0), lane)
+        write(right, v_rs, v, real(1), options & CONJ_V, n if is_here else int32(0), lane)
 
     return svd_results
