@@ -279,7 +279,7 @@ def _triplets_on_device(
     """Singular values and vectors of device matrices, see `singular_triplets`."""
     *batch, m, n = matrix.shape
     if m and n:
-        by_products = divides and with_vectors and _goes_by_products(arrays, min(m, n))
+        by_products = with_vectors and _goes_by_products(arrays, m, n, divides)
         if by_products and arrays.may_wait:
             found = gram_triplets(name, arrays, matrix, full)
             if found is not None:
@@ -309,12 +309,16 @@ def _takes_longer(arrays: Arrays, k: int, with_vectors: bool) -> bool:
     return with_vectors and k > most and arrays.may_wait
 
 
-def _goes_by_products(arrays: Arrays, k: int) -> bool:
-    """Whether singular vectors of a lesser extent k come from eigenvectors of AᴴA, where these serve."""
-    policy, letter = policy_at(arrays.device), arrays.dtype.letter
-    least: float = policy.gram_svd_min_columns.get(letter, MAX_VALUE)
-    most: float = policy.gram_svd_max_columns.get(letter, 0)
-    return least <= k <= most and k <= refined_columns(arrays.dtype, arrays.device)
+def _goes_by_products(arrays: Arrays, m: int, n: int, divides: bool) -> bool:
+    """Whether singular vectors of m by n matrices come from eigenvectors of AᴴA, where these serve; of
+    matrices that kernels do not have if they may be divided.
+    """
+    policy, dtype, k = policy_at(arrays.device), arrays.dtype, min(m, n)
+    least: float = policy.gram_svd_min_columns.get(dtype.letter, MAX_VALUE)
+    most: float = policy.gram_svd_max_columns.get(dtype.letter, 0)
+    if not least <= k <= min(most, refined_columns(dtype, arrays.device)):
+        return False
+    return divides or routine_module("lapack.gesdd").serves(m, n, dtype, arrays.device, vectors=True)
 
 
 def _large_triplets(
