@@ -248,11 +248,12 @@ def svd_correction(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> N
     squares, left = np.einsum("zii->zi", s).real, np.eye(n) - gram
     high, low = squares[:, None, :], squares[:, :, None]
     unit = np.finfo(s.dtype).eps / 2
-    stay = abs(s) <= max(n**0.5, LEAST) * unit * np.sqrt(high * low)
-    stay &= abs(high - low) <= CLOSE * np.maximum(high, low)
-    stay |= np.eye(n, dtype=bool)
-    e = np.where(stay, left / 2, (s + high * left) / np.where(stay, 1, high - low))
-    views[2][...] = np.eye(n) + np.where(abs(e) <= LARGE, e, np.nan)
+    apart, parts = high - low, [s.real, s.imag]
+    stay = np.maximum(*map(abs, parts)) <= LEAST * unit * np.sqrt(high * low)
+    stay &= abs(apart) <= CLOSE * np.maximum(high, low)
+    e = (s + high * left) / np.where(apart == 0, np.nan, apart)
+    large = ~(np.maximum(abs(e.real), abs(e.imag)) <= LARGE)
+    views[2][...] = np.eye(n) + np.where(stay | large | large.swapaxes(1, 2), left / 2, e)
     if copies > 1:
         views[3][...] = views[2]
 

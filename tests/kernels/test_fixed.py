@@ -52,7 +52,8 @@ LEAVES = [
         ["geqrf_small", "geqrf_panel", "geqrf_tall", "larft_leaf", "reflector_copy"], DTYPES, [CC, AMPERE]
     ),
     *product(["geqp3_panel", "orhr_leaf"], DTYPES, [CC]),
-    *product(["sytrd", "sytrd_resident", "band_chase", "svd_correction", "svd_results"], DTYPES, [CC]),
+    *product(["sytrd", "sytrd_resident", "band_chase"], DTYPES, [CC]),
+    *product(["svd_correction", "svd_results"], "dz", [CC]),
     *product(["ormtr"], "sdc", [CC]),
     *product(["jacobi_eigh"], "cz", [CC, AMPERE]),
     *product(["jacobi_eigh"], "sd", [AMPERE]),

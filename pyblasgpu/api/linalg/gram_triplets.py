@@ -2,18 +2,15 @@
 
 AᴴA = V S² Vᴴ loses what is below the root of the precision. So columns of A V are orthogonal to all digits
 where singular values are large, and to few where they are small. `svd_refined` makes them so, and V with
-them. In double precision eigenvectors of single precision serve first: a third step has all digits.
-Where they do not serve, those of double precision do, if no singular value is small.
+them. Where that does not serve, columns of A V are rotated: they take few sweeps.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...types import DTYPES
-from ..lapack import names as lapack
 from ..lapack.eigen import eigen_on_device
-from ..lapack.singular import refined_svd
+from ..lapack.singular import refined_svd, svd_on_device
 from .arrays import Arrays, gemm_of
 from .checks import host_values
 from .square_triplets import Triplets, of_adjoint, square_triplets
@@ -21,15 +18,12 @@ from .structures import conjugate_transpose
 
 __all__ = ["gram_triplets"]
 
-#: Dtypes of eigenvectors by that of the matrices, and steps of refinement.
-WAYS = {"s": (("s", 2),), "d": (("s", 3), ("d", 2)), "c": (("c", 2),), "z": (("c", 3), ("z", 2))}
-
-SMALL = 1e-7  # of the norm, up to which a singular value is too small
+STEPS = 2  # of refinement: all digits, if no singular value is below some 10⁻⁵ of the norm
 
 
 def gram_triplets(name: str, arrays: Arrays, a: Any, full: bool) -> Triplets | None:
     """Left singular vectors, singular values, descending, and right vectors, conjugated, as rows; None where
-    steps do not suffice for a matrix: singular values are small, or close to one another.
+    singular values of a matrix are too small, and kernels do not rotate matrices of the shape.
 
     Parameters
     ----------
@@ -58,25 +52,22 @@ def _squares(name: str, arrays: Arrays, a: Any) -> Triplets | None:
 
 def _by_products(name: str, arrays: Arrays, a: Any) -> Triplets | None:
     """U, singular values and V, conjugated, as rows, of matrices with no fewer rows than columns."""
-    xp, own = arrays.xp, getattr(arrays.xp, arrays.dtype.name)
-    for letter, steps in WAYS[arrays.dtype.letter]:
-        dtype, is_first = DTYPES[letter], (letter, steps) == WAYS[arrays.dtype.letter][0]
-        narrow = xp.astype(a, getattr(xp, dtype.name), copy=False)
-        products = gemm_of(name, narrow, narrow, dtype, trans_a="C")
-        if not is_first and _has_small(arrays, products):
-            return None
-        v = eigen_on_device(name, dtype, products, True, True)[1]
-        u, s, vh, info = refined_svd(name, arrays.dtype, a, xp.astype(v, own, copy=False), steps)
-        if not host_values(info).any():
-            return u, s, vh
-    return None
+    products = gemm_of(name, a, a, arrays.dtype, trans_a="C")
+    values, v, _ = eigen_on_device(name, arrays.dtype, products, True, True)
+    u, s, vh, info = refined_svd(name, arrays.dtype, a, v, STEPS)
+    return _by_rotations(name, arrays, a, values, v) if host_values(info).any() else (u, s, vh)
 
 
-def _has_small(arrays: Arrays, products: Any) -> bool:
-    """Whether pivots of Cholesky's factors show that a matrix of a stack has a singular value that is too
-    small. The least pivot is no less than that value, and the largest one no more than the norm.
-    """
-    factor, info = lapack.potrf(products, lower=True)
-    pivots = arrays.xp.real(arrays.xp.linalg.diagonal(factor))
-    is_large = arrays.xp.min(pivots, axis=-1) > SMALL * arrays.xp.max(pivots, axis=-1)  # not where it is NaN
-    return not host_values(arrays.xp.all(is_large & (info == 0)))
+def _by_rotations(name: str, arrays: Arrays, a: Any, values: Any, v: Any) -> Triplets | None:
+    """The same by rotations of A V; None where kernels do not have the shape, or products overflow."""
+    xp = arrays.xp
+    if not host_values(xp.all(xp.isfinite(values))):
+        return None
+    v = xp.flip(v, axis=-1)  # the longest columns first
+    try:
+        u, s, vh, _ = svd_on_device(
+            name, arrays.dtype, gemm_of(name, a, v, arrays.dtype), False, True, keeps=False
+        )
+    except NotImplementedError:
+        return None
+    return u, s, gemm_of(name, vh, v, arrays.dtype, trans_b="C")

@@ -23,7 +23,6 @@ from .laswp import words
 
 __all__ = ["emit", "max_columns", "new_launch_list"]
 
-REGION = Region.ALL
 SCRATCH = 1 << 30  # bytes of scratch for matrices that go together, where they are more than fill the device
 
 
@@ -131,7 +130,7 @@ def _emit_products(launches: LaunchList, columns: _Columns, products: Operand) -
     first = 0
     for stack in columns.stacks:
         target = products.matrices(first, stack.batch)
-        emit_gemm(launches, 1.0, stack.T.conjugate(), stack, 0.0, target, REGION)
+        emit_gemm(launches, 1.0, stack.T.conjugate(), stack, 0.0, target, Region.LOWER)
         first += stack.batch
 
 

@@ -2,7 +2,8 @@
 
 BᴴB = S and VᴴV = I − R are nearly diagonal. E_ij = (S_ij + S_jj R_ij) / (S_jj − S_ii) takes off both what
 columns have of one another, to first order. Where two columns of B are orthogonal to rounding and about as
-long, R alone counts. Where E is large, to first order is not enough: it is NaN, and so are results.
+long, R alone counts. So it does where E is large, as then to first order is not enough. That is harmless for
+equal singular values, and leaves others as they are.
 A block has a tile of S and R below the diagonal, and writes it and the one across.
 """
 
@@ -28,9 +29,9 @@ PARAMETERS = parameters(
     "int64: stride_s, stride_v, stride_w, stride_other, stride_info",
 )
 TILE = 32  # rows and columns of a tile
-LEAST = 10  # multiple of the unit roundoff up to which columns are orthogonal, at least
+LEAST = 10  # multiple of the unit roundoff up to which columns are orthogonal
 CLOSE = 0.5  # difference of squares, of the larger one, up to which columns are about as long
-LARGE = 0.25  # elements of E, beyond which rounding would separate B from A V
+LARGE = 0.25  # elements of E, beyond which R alone counts
 
 
 @dataclass(frozen=True)
@@ -86,17 +87,16 @@ def _corrector(facts: Dtype) -> Callable:
         if COMPLEX:
             size = max(size, abs(im))
         is_orthogonal = size <= tolerance * (root(low) * root(high))
-        if is_orthogonal and abs(apart) <= real(CLOSE) * max(low, high):
+        factor = divide(real(1), apart)
+        e[0], e[2] = (re - high * p) * factor, (low * p - re) * factor
+        if COMPLEX:
+            e[1], e[3] = (im - high * q) * factor, (im - low * q) * factor
+        largest = max(max(abs(e[0]), abs(e[1])), max(abs(e[2]), abs(e[3])))
+        is_close = is_orthogonal and abs(apart) <= real(CLOSE) * max(low, high)
+        if is_close or not largest <= real(LARGE):  # nor where it is NaN
             e[0], e[2] = real(-0.5) * p, real(-0.5) * p
             if COMPLEX:
                 e[1], e[3] = real(-0.5) * q, real(0.5) * q
-        else:
-            factor = divide(real(1), apart)
-            e[0], e[2] = (re - high * p) * factor, (low * p - re) * factor
-            if COMPLEX:
-                e[1], e[3] = (im - high * q) * factor, (im - low * q) * factor
-        if not max(abs(e[0]), abs(e[1])) <= real(LARGE):
-            e[0] = real(float("nan"))
 
     return correct
 
@@ -104,7 +104,7 @@ def _corrector(facts: Dtype) -> Callable:
 def _build(config: SvdCorrection):
     facts, ROWS, LD = config.dtype_facts, config.DIM // TILE, TILE + 1
     real, REALS, COMPLEX = ptx.REALS[facts.real], facts.reals_per_element, facts.is_complex
-    UNIT, int32, int64, root = facts.unit_roundoff, ptx.types.int32, ptx.types.int64, ptx.square_root
+    UNIT, int32, int64 = facts.unit_roundoff, ptx.types.int32, ptx.types.int64
     offset, shared_pointer, grid_dependency_wait = ptx.offset, ptx.shared_pointer, ptx.grid_dependency_wait
     correct = _corrector(facts)
 
@@ -122,7 +122,7 @@ def _build(config: SvdCorrection):
         w, other = offset(w, batch * stride_w * REALS), offset(other, batch * stride_other * REALS)
         across = shared_pointer(cuda.shared.array(0, real, alignment=16))
         e = cuda.local.array(4, real)
-        tolerance = real(UNIT) * max(root(real(n)), real(LEAST))
+        tolerance = real(UNIT) * real(LEAST)
         grid_dependency_wait()
         if cuda.blockIdx.x == 0 and t == 0:
             info[batch * stride_info] = int32(0)
