@@ -59,7 +59,7 @@ def _by_products(name: str, arrays: Arrays, a: Any) -> Triplets | None:
 
 
 def _by_rotations(name: str, arrays: Arrays, a: Any, values: Any, v: Any) -> Triplets | None:
-    """The same by rotations of A V; None where kernels do not have the shape, or products overflow."""
+    """U, singular values and V by rotations of A V; None where there is no kernel, or products overflow."""
     xp = arrays.xp
     if not host_values(xp.all(xp.isfinite(values))):
         return None
