@@ -3,8 +3,9 @@
 In each dtype and layout products are drawn, m, n and k from 40 to 5800 and half of them odd. Those of
 `SHAPES` are timed too: low rank, long k, few rows. At each the likeliest Configs are timed, in the numbers of
 slices that are estimated to be the fastest. What `OUT.products.gz` has already is kept, but for products
-timed anew. `database_from_sweeps` takes the file as a section of the device's. Lower trapezoids of C, which
-panels of Cholesky factors subtract, have points of their own.
+timed anew. `database_from_sweeps` takes the file as a section of the device's. Lower triangles of C, as
+rank-k updates compute them, and trapezoids, which panels of Cholesky factors subtract, have points of their
+own.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from pyblasgpu.database import families_of
 from pyblasgpu.dispatch.gemm import Candidate, estimates
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.dispatch.product_kinds import GemmProblem
-from pyblasgpu.dispatch.throughput_model import TRAPEZOID, config_name, contiguous_alignment
+from pyblasgpu.dispatch.throughput_model import LOWER, config_name, contiguous_alignment
 from pyblasgpu.gpu.device import Device, current
 from pyblasgpu.operands import Operand
 from pyblasgpu.routines.launch_list import ALPHA, BETA, LaunchList, cached_launch_list
@@ -43,6 +44,8 @@ SHAPES = (
     (2, 3000, 3000), (777, 777, 777), (1333, 1333, 1333), (3000, 3000, 3000),
 )  # fmt: skip
 TRAPEZOIDS = tuple((m, k, k) for k in (128, 256) for m in (2000, 4000, 8064))
+SQUARES = tuple((n, n, n) for n in (256, 384, 512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192))
+STACKS = tuple((n, n, n, count) for n, count in ((32, 4096), (64, 1024), (128, 256), (256, 64), (512, 32)))
 SMALLEST, OCTAVES = 40, 7.2  # of an extent, and factors of two up to the largest
 MOST_WORK = 1e10  # m n k: longer products are near those of classes
 CLOSE, MOST, LEAST = 1.45, 10, 4  # times the best estimate; Configs of a product
@@ -63,27 +66,31 @@ def drawn(letter: str, layout: str, count: int) -> Iterator[tuple[int, int, int]
 
 
 def problem_of(letter: str, layout: str, extents: tuple[int, ...], region: Region) -> GemmProblem:
-    """A product of contiguous operands, or a lower trapezoid of one that is added to C."""
+    """A product of contiguous operands, or the lower triangle of one; a trapezoid is added to C."""
     dtype, no = DTYPES[letter], (False, False)
     aligned = contiguous_alignment(layout, extents, dtype)
     stems = families_of("gemm", letter)
-    adds = region is not Region.ALL
+    adds = region is not Region.ALL and extents[0] > extents[1]
     return GemmProblem(stems, dtype, layout, extents, region, None, no, False, aligned, no, False, None, adds)
 
 
-def trapezoid(alpha: Any, a: Operand, b: Operand, beta: Any, c: Operand, stream: int) -> None:
-    """Subtract a lower trapezoid of A B from C."""
-    launches = cached_launch_list(_emit_trapezoid, (a, b, c), ())
-    launches.run([each.pointer for each in (a, b, c)], -1.0, 1.0, stream=stream)
+def lower(alpha: Any, a: Operand, b: Operand, beta: Any, c: Operand, stream: int) -> None:
+    """Compute the lower triangle of A B, or subtract a lower trapezoid of it from C."""
+    launches, alpha = cached_launch_list(_emit_lower, (a, b, c), ()), -1.0 if c.rows > c.cols else 1.0
+    launches.run([each.pointer for each in (a, b, c)], alpha, 1.0, stream=stream)
 
 
-def _emit_trapezoid(launches: LaunchList, a: Operand, b: Operand, c: Operand) -> None:
-    emit_gemm(launches, ALPHA, a, b, BETA, c, Region.LOWER)
+def _emit_lower(launches: LaunchList, a: Operand, b: Operand, c: Operand) -> None:
+    emit_gemm(launches, ALPHA, a, b, BETA if c.rows > c.cols else 0.0, c, Region.LOWER)
 
 
 def likeliest(problem: GemmProblem, device: Device) -> list[Candidate]:
-    """The candidates near the best by estimate, each Config in one or two numbers of slices."""
-    ordered = sorted(estimates(problem, device), key=lambda each: each.seconds)
+    """The candidates near the best by estimate, each Config in one or two numbers of slices; k is whole where
+    a region of C is computed.
+    """
+    may_slice = problem.region is Region.ALL
+    candidates = (each for each in estimates(problem, device) if may_slice or each.splits <= 1)
+    ordered = sorted(candidates, key=lambda each: each.seconds)
     near: dict[Any, list[Candidate]] = {}
     for each in ordered:
         of_config = near.setdefault(each.config, [])
@@ -105,7 +112,7 @@ def rates(
     """The place, the Config's name and the TFLOP/s of each candidate at `extents`."""
     dtype = DTYPES[letter]
     rotation, best = workload.products(run, dtype, layout, extents), math.inf
-    point = "x".join(map(str, extents)) + TRAPEZOID * (region is not Region.ALL)
+    point = "x".join(map(str, extents)) + LOWER * (region is not Region.ALL)
     for candidate in likeliest(problem_of(letter, layout, extents, region), device):
         config, splits = candidate.config, candidate.splits
         with ExitStack() as stack:  # slices first: a Config alone leaves k whole
@@ -137,9 +144,9 @@ def main(out: Path, letters: str, points: int, timer: Any, workload: Any, run: A
     for letter in letters:
         for layout in LAYOUTS:
             has_trapezoids = layout == "nt" and not DTYPES[letter].is_complex
+            parts = [*SQUARES, *STACKS, *TRAPEZOIDS * has_trapezoids]
             all_of_c = [(each, run, Region.ALL) for each in (*SHAPES, *drawn(letter, layout, points))]
-            parts = [(each, trapezoid, Region.LOWER) for each in TRAPEZOIDS * has_trapezoids]
-            for extents, call, region in (*all_of_c, *parts):
+            for extents, call, region in (*all_of_c, *((each, lower, Region.LOWER) for each in parts)):
                 anew: dict[Key, dict[str, float]] = {}
                 timed = rates(letter, layout, extents, timer, workload, call, device, region)
                 for key, name, rate in timed:

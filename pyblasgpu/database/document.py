@@ -80,8 +80,8 @@ class Document:
     products : dict
         (stem, dtype, layout, 'm x n x k' of a product between the classes, without spaces) -> TFLOP/s of
         Configs, by their name in `dispatch.throughput_model`. Operands were contiguous. A point that ends in
-        '/lower' is of a lower trapezoid of C, in '/left' of a fused TRMM with T on the left. The rates count
-        all of C and T.
+        '/lower' is of a lower triangle or trapezoid of C, in '/left' of a fused TRMM with T on the left. The
+        rates count all of C and T.
     """
 
     device: str

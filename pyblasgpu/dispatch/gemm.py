@@ -44,18 +44,19 @@ from .operand_copies import (
 from .overrides import COMPUTED, OVERRIDE, KernelChoice, get_override
 from .product_kinds import (
     LAYOUT_OF_PACKED,
+    PLAIN,
     GemmProblem,
     Kind,
     applies,
-    fused_trmm_model,
     packed_variant,
+    region_model,
     variant_of,
     without_3m,
 )
 from .split_k import MIN_SLICE, MOST_WAVES, split_times, whole_or_stream_k
 from .throughput_model import (
-    FusedTrmmModel,
     Measured,
+    RegionModel,
     ThroughputModel,
     Unmeasured,
     has_trapezoids,
@@ -289,7 +290,7 @@ class CandidateTable:
 
     def __init__(
         self,
-        model: ThroughputModel | FusedTrmmModel | Unmeasured,
+        model: ThroughputModel | RegionModel | Unmeasured,
         problem: GemmProblem,
         kind: Kind,
         device: Device,
@@ -361,16 +362,16 @@ def _rows(tuned: Sequence[Measured], problem: GemmProblem, kind: Kind, device: D
             yield Row(number, known, variant, match_alignment(estimated_as, problem.aligned))
 
 
-def _model(problem: GemmProblem, device: Device) -> ThroughputModel | FusedTrmmModel | None:
-    """The Configs of all families that were measured, if any; of a lower trapezoid and of a fused TRMM also
-    by times of their own.
+def _model(problem: GemmProblem, device: Device) -> ThroughputModel | RegionModel | None:
+    """The Configs of all families that were measured, if any; where a region of C is computed, or T is a
+    triangle, also by times of such.
     """
     where = problem.stems, problem.dtype.letter, problem.layout
-    if isinstance(problem.region, Triangle):
-        return fused_trmm_model(*where, problem.region, device)
-    of_trapezoid = problem.region is not Region.ALL and problem.is_trapezoid
-    of_trapezoid = of_trapezoid and has_trapezoids(*where, device)
-    return measured_model(*where, problem.is_batch, device, of_trapezoid=of_trapezoid)
+    if problem.region is Region.ALL or problem.is_trapezoid:
+        of_trapezoid = problem.is_trapezoid and has_trapezoids(*where, device)
+        return measured_model(*where, problem.is_batch, device, of_trapezoid=of_trapezoid)
+    use = problem.kind().use if isinstance(problem.region, Triangle) else PLAIN
+    return region_model(*where, Kind(use), problem.is_batch, device)
 
 
 def _of_class(problem: GemmProblem, device: Device) -> Unmeasured:

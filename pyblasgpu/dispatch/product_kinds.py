@@ -8,7 +8,7 @@ lists the same kernels.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice, product
@@ -25,7 +25,17 @@ from ..types import DTYPES, Dtype, Region, Triangle
 from . import portfolio
 from .operand_copies import OperandLayouts
 from .portfolio import Portfolio
-from .throughput_model import FusedTrmmModel, config_name, measured_model, of_fused_trmm, timed_trmms
+from .split_k import split_times
+from .throughput_model import (
+    FAR,
+    LEFT,
+    LOWER,
+    RegionModel,
+    config_name,
+    measured_model,
+    of_fused_trmm,
+    timed_regions,
+)
 from .tuned_files import memo, rates_of
 
 __all__ = [
@@ -42,12 +52,12 @@ __all__ = [
     "TRMM_RIGHT",
     "applies",
     "configs_of",
-    "fused_trmm_model",
     "fused_variant",
     "higher_occupancy",
     "kinds",
     "packed_variant",
     "persistent",
+    "region_model",
     "stems",
     "three_m_variant",
     "tile",
@@ -202,7 +212,7 @@ def _by_time(
     first = next(iter(candidates.rates))
     if not TRIANGLES[kind.use].on_left:
         return ()
-    timed = timed_trmms(stems, first.dtype, first.layout, device)
+    timed = timed_regions(stems, first.dtype, first.layout, LEFT, device)
     rates: dict[Any, dict[str, float]] = {}
     for config in candidates.rates:
         name = config_name(config)
@@ -245,29 +255,41 @@ def _seconds_per_cycle(
 
 
 @memo(1 << 8)
-def fused_trmm_model(
-    stems: tuple[str, ...], dtype: str, layout: str, triangle: Triangle, device: Device
-) -> FusedTrmmModel | None:
-    """Return the model of these families' Configs in a fused TRMM, if they were measured in products."""
-    model = measured_model(stems, dtype, layout, False, device)
+def region_model(
+    stems: tuple[str, ...], dtype: str, layout: str, kind: Kind, batched: bool, device: Device
+) -> RegionModel | None:
+    """Return the model of these families' Configs where a triangle of C is computed, or T is one; None where
+    they were not measured in products.
+    """
+    model = measured_model(stems, dtype, layout, batched, device)
     if model is None:
         return None
-    timed = timed_trmms(stems, dtype, layout, device) if triangle.on_left else {}
+    is_of_c = kind.use not in TRIANGLES
+    name, region = (LOWER, Region.LOWER) if is_of_c else (LEFT, TRIANGLES[kind.use])
+    timed = timed_regions(stems, dtype, layout, name, device) if kind.use != TRMM_RIGHT else {}
     flops = DTYPES[dtype].flops_per_fma
+    variants = [
+        triangle_variant(known.config) if is_of_c else _trmm_variant(kind, known.config, device)
+        for known in model.tuned
+    ]
 
-    def pace(config: Any, extents: tuple[int, ...], rate: float | None) -> float:
-        variant = fused_variant(config, triangle)
-        if rate is None or variant is None or not _fits(variant, device):
+    def pace(variant: Any, config: Any, extents: tuple[int, ...], rates: Mapping[str, float]) -> float:
+        rate = rates.get(config_name(variant if is_of_c else config)) if variant else None
+        if rate is None:
             return nan
-        needed = cycles(config.STEM, variant, extents, device, region=triangle)
+        needed = next(split_times(variant, 1.0, extents, device, region=region)).seconds
         return flops * prod(extents) / rate / 1e12 / needed
 
     paces = {
-        extents: [pace(known.config, extents, rates.get(config_name(known.config))) for known in model.tuned]
+        extents: [
+            pace(variant, known.config, extents, rates)
+            for variant, known in zip(variants, model.tuned, strict=True)
+        ]
         for extents, rates in timed.items()
     }
     known_paces = {extents: row for extents, row in paces.items() if not all(map(isnan, row))}
-    return FusedTrmmModel(model, known_paces)
+    from_products = () if is_of_c else (of_fused_trmm,)
+    return RegionModel(model, known_paces, FAR[name], *from_products)
 
 
 def applies(config: Any, kind: Kind, stems: tuple[str, ...], device: Device) -> bool:

@@ -8,7 +8,7 @@ goes by what it was nearby and by what is usual there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from math import gcd, log2, prod
@@ -28,11 +28,12 @@ from .operand_copies import ALIGNED, match_alignment, misalignment_cost, sector_
 from .split_k import measured_seconds_per_cycle
 
 __all__ = [
-    "FusedTrmmModel",
+    "FAR",
     "LEFT",
+    "LOWER",
     "Measured",
+    "RegionModel",
     "Sample",
-    "TRAPEZOID",
     "ThroughputModel",
     "Unmeasured",
     "config_name",
@@ -41,7 +42,7 @@ __all__ = [
     "measured",
     "of_fused_trmm",
     "measured_model",
-    "timed_trmms",
+    "timed_regions",
 ]
 
 UNCERTAINTY = 0.02  # of an estimate, for each factor of two between an extent and the nearest measured
@@ -51,9 +52,11 @@ NEAR = 16.0  # such factors, over which what sets a Config apart gives way to wh
 STRAY = 0.4  # such factors, that half as much of an operand's alignment counts for
 #: The power of what sets a Config apart that counts in a fused TRMM: products of all of C say only so much.
 SHARE_IN_TRMM = 0.35
-FAR_IN_TRMM = 2.0  # factors of two in extents, from which on the time of a fused TRMM says nothing
-TRAPEZOID = "/lower"  # behind the extents of a product of which a lower trapezoid was computed
+LOWER = "/lower"  # behind the extents of a product of which a lower triangle or trapezoid was computed
 LEFT = "/left"  # behind those of a fused TRMM with T on the left
+#: Factors of two in extents, from which on a time of a region says nothing. All three extents of a square are
+#: others at another order, and columns of TRMM alone are.
+FAR = {LOWER: 4.0, LEFT: 2.0}
 
 Extents = tuple[int, ...]
 
@@ -179,45 +182,53 @@ def of_fused_trmm(seconds_per_cycle: NDArray[Any]) -> NDArray[Any]:
     return scaled
 
 
-class FusedTrmmModel:
-    """Seconds per cycle in a fused TRMM: by products, and by TRMMs that were timed near.
+class RegionModel:
+    """Seconds per cycle where a region of C is computed, or T is a triangle: by products, and by what was
+    timed near of such a region.
 
     Parameters
     ----------
     model : ThroughputModel
         The model of products.
     timed : mapping of extents to sequence of float
-        The seconds per cycle of each Config of the model in TRMMs; NaN where it was not timed.
+        The seconds per cycle of each Config of the model in the region; NaN where it was not timed.
+    far : float
+        Factors of two, from which on these say nothing.
+    from_products : callable, optional
+        The seconds per cycle of all Configs in the region, by those in products; by default these.
     """
 
-    def __init__(self, model: ThroughputModel, timed: Mapping[Extents, Sequence[float]]):
-        self.tuned, self._model = model.tuned, model
+    def __init__(
+        self,
+        model: ThroughputModel,
+        timed: Mapping[Extents, Sequence[float]],
+        far: float,
+        from_products: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray,
+    ):
+        self.tuned, self._model, self._far, self._from_products = model.tuned, model, far, from_products
         self._points = np.array([_place(at, (ALIGNED, ALIGNED)) for at in timed])
-        ratios = [np.log(seconds / of_fused_trmm(model.at(at)[0])) for at, seconds in timed.items()]
-        # what sets Configs apart there from what products say
-        apart = np.nan_to_num([each - np.nanmean(each) for each in ratios])
+        apart = np.array([np.log(each / from_products(model.at(at)[0])) for at, each in timed.items()])
+        # what all Configs have there is that of those that were timed
+        apart = np.array([np.where(np.isnan(each), np.nanmean(each), each) for each in apart])
         # which shares of all points add up to at each point; `patch_scipy` leaves NumPy's `lstsq` alone
-        self._parts = (
-            np.linalg.lstsq(_shares(self._points, self._points), apart, rcond=None)[0] if timed else apart
-        )
+        self._parts = np.linalg.lstsq(self._shares(self._points), apart, rcond=None)[0] if timed else apart
 
     def at(
         self, extents: Extents, aligned: Aligned = (ALIGNED, ALIGNED)
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """The seconds per cycle of each Config at `extents`, and by what factor they are uncertain."""
         values, factors = self._model.at(extents, aligned)
-        seconds = of_fused_trmm(values)
+        seconds = self._from_products(values)
         if len(self._points):
-            shares = _shares(np.array([_place(extents, (ALIGNED, ALIGNED))]), self._points)[0]
-            seconds = seconds * np.exp(shares @ self._parts)
+            shares = self._shares(np.array([_place(extents, (ALIGNED, ALIGNED))]))[0]
+            seconds, factors = seconds * np.exp(shares @ self._parts), factors ** (1 - shares.max())
         return seconds, factors
 
-
-def _shares(places: NDArray[Any], points: NDArray[Any]) -> NDArray[Any]:
-    """By how much a fused TRMM at each place is as one at each point: from 1 to 0 far away."""
-    distances = np.abs(places[:, None] - points).sum(axis=2)
-    shares: NDArray[Any] = np.maximum(1 - distances / FAR_IN_TRMM, 0) ** 2
-    return shares
+    def _shares(self, places: NDArray[Any]) -> NDArray[Any]:
+        """By how much each place is as each point: from 1 to 0 far away."""
+        distances = np.abs(places[:, None] - self._points).sum(axis=2)
+        shares: NDArray[Any] = np.maximum(1 - distances / self._far, 0) ** 2
+        return shares
 
 
 def _place(extents: Extents, aligned: Aligned) -> tuple[float, ...]:
@@ -327,9 +338,9 @@ def _between(
     """
     found: dict[str, dict[Extents, tuple[float, int]]] = {}
     for point, rates in _products(device).get((stem, dtype, layout), ()):
-        if point.endswith(LEFT) or (point.endswith(TRAPEZOID) and not of_trapezoid):
+        extents, region = _extents_of(point)
+        if region and not (of_trapezoid and _is_trapezoid(extents, region)):
             continue
-        extents = tuple(map(int, point.removesuffix(TRAPEZOID).split("x")))
         of_point: dict[str, tuple[float, int]] = {}
         for name, rate in rates.items():
             config, _, splits = name.partition("*")
@@ -349,15 +360,15 @@ def _products(device: Device) -> Mapping[tuple[str, ...], list[tuple[str, Mappin
     return dict(found)
 
 
-def timed_trmms(
-    stems: tuple[str, ...], dtype: str, layout: str, device: Device
+def timed_regions(
+    stems: tuple[str, ...], dtype: str, layout: str, region: str, device: Device
 ) -> Mapping[Extents, Mapping[str, float]]:
-    """The rates of Configs, by name, in fused TRMMs with T on the left, where these were timed."""
+    """The rates of Configs, by name, where a region was timed: triangles of C, or T on the left."""
     found: dict[Extents, dict[str, float]] = {}
     for stem in stems:
         for point, rates in _products(device).get((stem, dtype, layout), ()):
-            if point.endswith(LEFT):
-                extents = tuple(map(int, point.removesuffix(LEFT).split("x")))
+            extents, of_point = _extents_of(point)
+            if of_point == region and not _is_trapezoid(extents, region):
                 found.setdefault(extents, {}).update(rates)
     return found
 
@@ -367,7 +378,18 @@ def has_trapezoids(stems: tuple[str, ...], dtype: str, layout: str, device: Devi
     """Whether products of a lower trapezoid were timed."""
     found = _products(device)
     points = (point for stem in stems for point, _ in found.get((stem, dtype, layout), ()))
-    return any(point.endswith(TRAPEZOID) for point in points)
+    return any(_is_trapezoid(*_extents_of(point)) for point in points)
+
+
+def _extents_of(point: str) -> tuple[Extents, str]:
+    """The extents of a product, and the ending that names its region; '' for all of C."""
+    text, separator, region = point.partition("/")
+    return tuple(map(int, text.split("x"))), separator + region
+
+
+def _is_trapezoid(extents: Extents, region: str) -> bool:
+    """Whether there are rows below the lower triangle of C."""
+    return region == LOWER and extents[0] > extents[1]
 
 
 def contiguous_alignment(layout: str, extents: Extents, dtype: Dtype) -> Aligned:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from statistics import mean, median
 
 import pytest
@@ -14,8 +15,8 @@ from pyblasgpu.dispatch import split_k, throughput_model, tuned_files
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.operand_copies import match_alignment, misalignment_cost
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.dispatch.product_kinds import TRMM_LEFT, Kind, configs_of
-from pyblasgpu.dispatch.throughput_model import LEFT, TRAPEZOID, config_name, timed_trmms
+from pyblasgpu.dispatch.product_kinds import PLAIN, TRMM_LEFT, Kind, configs_of, variant_of
+from pyblasgpu.dispatch.throughput_model import LEFT, LOWER, config_name, timed_regions
 from pyblasgpu.gpu.device import known
 from pyblasgpu.tuning.results import winners
 from pyblasgpu.tuning.sweep_file import read_sweep
@@ -102,35 +103,43 @@ def test_fused_trmms_are_chosen_by_times_of_their_own(monkeypatch):
     assert {(config.BLK_M, config.BLK_N) for config in by_times[:2]} == {(32, 64), (64, 64)}
 
 
-@pytest.mark.parametrize("letter", "dz")
-def test_fused_trmms_that_were_timed_run_by_the_fastest_there(letter):
-    """Of the Configs that have a kernel, to 2 %, whatever was timed near."""
-    where, shape = (families_of("gemm", letter), letter, "nn"), Triangle.LOWER_LEFT
-    own = {config_name(config) for config in configs_of(Kind(TRMM_LEFT), *where, H200)}
-    slower = []
-    for extents, rates in timed_trmms(*where, H200).items():
-        chosen = config_name(select("gemm", DTYPES[letter], "nn", extents, H200, NO, shape).config)
-        if rates.get(chosen, 0.0) < 0.98 * max(rates[name] for name in own & set(rates)):
-            slower.append((extents, chosen))
-    assert not slower
+@pytest.mark.parametrize(
+    ("letter", "layout", "ending"),
+    [*((letter, "nn", LEFT) for letter in "dz"), *product(DTYPES, ("nt", "tn"), [LOWER])],
+)
+def test_regions_that_were_timed_run_by_the_fastest_there(letter, layout, ending):
+    """Of the Configs that have a kernel, to 2 %, whatever was timed near; but k may be in slices."""
+    where = families_of("gemm", letter), letter, layout
+    of_c = ending == LOWER
+    kind, region = (Kind(PLAIN, True), Region.LOWER) if of_c else (Kind(TRMM_LEFT), Triangle.LOWER_LEFT)
+    own = {
+        config_name(variant_of(kind, each, H200) if of_c else each) for each in configs_of(kind, *where, H200)
+    }
+    slower, timed = [], timed_regions(*where, ending, H200)
+    for extents, rates in timed.items():
+        choice = select("gemm", DTYPES[letter], layout, extents, H200, NO, region, workspace_limit=32 << 20)
+        is_known = choice.splits <= 1 and not any(choice.copied)
+        if is_known and rates.get(config_name(choice.config), 0.0) < 0.98 * max(
+            rates[name] for name in own & set(rates)
+        ):
+            slower.append((extents, config_name(choice.config)))
+    assert timed and not slower
 
 
-def test_trapezoids_are_chosen_by_times_of_their_own(monkeypatch):
-    """Other products are not."""
+@pytest.mark.parametrize(("letter", "m", "n"), [("s", 8064, 128), ("z", 4096, 4096)])
+def test_triangles_and_trapezoids_are_chosen_by_times_of_their_own(monkeypatch, letter, m, n):
+    """Other products are not; of trapezoids lower ones are."""
 
     def chosen() -> list:
         forget()
-        regions = Region.ALL, Region.LOWER, Region.UPPER
-        each = (
-            select("gemm", DTYPES["s"], "nt", (8064, 128, 128, 1), H200, NO, region) for region in regions
-        )
-        return [choice.config for choice in each]
+        regions = Region.ALL, Region.LOWER, Region.HERMITIAN_UPPER
+        return [select("gemm", DTYPES[letter], "nt", (m, n, n, 1), H200, NO, at).config for at in regions]
 
-    ordinary, lower, upper = chosen()
-    hide(monkeypatch, TRAPEZOID)
-    now = chosen()
+    by_times = chosen()
+    hide(monkeypatch, LOWER)
+    by_products = chosen()
     forget()
-    assert now[0] == ordinary and now[1] != lower and now[2] == upper
+    assert [one == other for one, other in zip(by_times, by_products, strict=True)] == [True, False, m > n]
 
 
 def test_a_winner_is_chosen_where_it_won(recorded, monkeypatch):
