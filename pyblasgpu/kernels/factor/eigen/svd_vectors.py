@@ -123,7 +123,7 @@ def completer(facts: Dtype, team: int) -> Callable:
                 best, row = -square, i
             i = int32(i + lanes)
         top = largest(best, partials, t, lanes)
-        return int32(m - largest(real(m - row) if best == top else real(0), partials, t, lanes))
+        return int32(m - int32(largest(real(m - row) if best == top else real(0), partials, t, lanes)))
 
     @device_function
     def complete(acc, x, filled, dots, s, plane, ld, m, n, partials, t, lanes, width):
