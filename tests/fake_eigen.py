@@ -12,8 +12,8 @@ from fake_routines import elements
 from pyblasgpu.gpu.device import current
 from pyblasgpu.kernels.factor.eigen.band_chase import FILLS
 from pyblasgpu.kernels.factor.eigen.band_chase import WANTS_VECTORS as WANTS_REFLECTORS
-from pyblasgpu.kernels.factor.eigen.jacobi_columns import SYMMETRIC, WANTS_U
-from pyblasgpu.kernels.factor.eigen.jacobi_svd import CONJ_A, CONJ_U, CONJ_V, WANTS_V
+from pyblasgpu.kernels.factor.eigen.jacobi_columns import SYMMETRIC
+from pyblasgpu.kernels.factor.eigen.jacobi_svd import CONJ_A, CONJ_U, CONJ_V, WANTS_U, WANTS_V
 from pyblasgpu.kernels.factor.eigen.svd_correction import CLOSE, LARGE, LEAST
 from pyblasgpu.kernels.factor.eigen.svd_results import CONJ_U as KEPT_U
 from pyblasgpu.kernels.factor.eigen.svd_results import CONJ_V as KEPT_V
@@ -26,9 +26,22 @@ from pyblasgpu.types import DTYPES
 
 def jacobi_eigh(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
     """Whole matrices, several a block."""
-    n, vectors, conj, lanes, batch, a_rs, a_cs, w_step, v_rs, v_cs, *steps, info_step = numbers
-    config, (a_step, w_batch, v_step) = fake.source.config, steps
+    n, *_, lanes, batch = numbers[:5]
+    config = fake.source.config
     assert grid == (config.grid(n, batch), 1, 1) and lanes == config.lanes(n) and n <= config.ORDER
+    _decompose(fake, pointers, (*numbers[:3], *numbers[4:]))
+
+
+def jacobi_thread(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:
+    """Whole matrices, one a thread."""
+    config = fake.source.config
+    assert grid == (config.grid(numbers[3]), 1, 1) and numbers[0] <= config.ORDER
+    _decompose(fake, pointers, numbers)
+
+
+def _decompose(fake: Any, pointers: tuple, numbers: tuple) -> None:
+    n, vectors, conj, batch, a_rs, a_cs, w_step, v_rs, v_cs, *steps, info_step = numbers
+    a_step, w_batch, v_step = steps
     a = fake.view(pointers[0], n, n, a_rs, a_cs, batch, a_step, bool(conj))
     w = _reals(fake.dtype, pointers[1], n, w_step, batch, w_batch)
     v = fake.view(pointers[2], n, n, v_rs, v_cs, batch, v_step) if vectors else [None] * batch
@@ -219,7 +232,7 @@ def jacobi_columns(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> N
     u_rs, u_cs, v_rs, v_cs, a_step, s_batch, u_step, v_step, info_step = steps
     config = fake.source.config
     assert n <= m <= config.COLS and grid == (config.grid(batch), 1, 1)
-    a = fake.view(pointers[0], m, n, a_rs, a_cs, batch, a_step)
+    a = fake.view(pointers[0], m, n, a_rs, a_cs, batch, a_step, bool(options & CONJ_A))
     sigma = _reals(fake.dtype, pointers[1], n, step, batch, s_batch)
     u = fake.view(pointers[2], m, n, u_rs, u_cs, batch, u_step) if options & WANTS_U else None
     v = fake.view(pointers[3], n, n, v_rs, v_cs, batch, v_step) if config.VECTORS else None
@@ -233,9 +246,9 @@ def jacobi_columns(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> N
             left, values, right = np.linalg.svd(given, full_matrices=False)
         sigma[z], info[z, 0] = values if is_finite else np.nan, 0 if is_finite else n
         if u is not None:
-            u[z] = left if is_finite else np.nan
+            u[z] = (left.conj() if options & CONJ_U else left) if is_finite else np.nan
         if v is not None:
-            v[z] = right.T if is_finite else np.nan
+            v[z] = (right.T if options & CONJ_V else right.conj().T) if is_finite else np.nan
 
 
 def svd_correction(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:

@@ -405,7 +405,7 @@ class FakeKernel:
     gemv, ger, symv_small = fake_gemv.gemv, fake_gemv.ger, fake_gemv.symv_small
 
     jacobi_eigh, jacobi_svd = fake_eigen.jacobi_eigh, fake_eigen.jacobi_svd
-    jacobi_columns = fake_eigen.jacobi_columns
+    jacobi_columns, jacobi_thread = fake_eigen.jacobi_columns, fake_eigen.jacobi_thread
     svd_correction, svd_results = fake_eigen.svd_correction, fake_eigen.svd_results
     sytrd, tridiagonal_merge = fake_eigen.sytrd, fake_eigen.tridiagonal_merge
     band_chase, sytrd_resident = fake_eigen.band_chase, fake_eigen.sytrd_resident

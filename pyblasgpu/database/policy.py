@@ -347,6 +347,9 @@ class Policy:
     jacobi_eigh_max_order: ByDtype = _value(
         "order", "up to which matrices of a batch are diagonal by rotations, not tridiagonal first"
     )
+    few_jacobi_eigh_max_order: ByDtype = _value(
+        "order", "up to which those of a batch with no more matrices than multiprocessors are, if it is less"
+    )
     jacobi_svd_max_columns: ByDtype = _value(
         "columns", "up to which singular vectors come from rotations of columns"
     )

@@ -54,9 +54,9 @@ LEAVES = [
     *product(["geqp3_panel", "orhr_leaf"], DTYPES, [CC]),
     *product(["sytrd", "sytrd_resident", "band_chase"], DTYPES, [CC]),
     *product(["svd_correction", "svd_results"], "dz", [CC]),
-    *product(["ormtr"], "sdc", [CC]),
-    *product(["jacobi_eigh"], "cz", [CC, AMPERE]),
-    *product(["jacobi_eigh"], "sd", [AMPERE]),
+    *product(["ormtr"], DTYPES, [CC]),
+    *product(["jacobi_thread"], DTYPES, [CC]),
+    *product(["jacobi_eigh"], DTYPES, [AMPERE]),
     *product(["ldl_triangle", "ldl_rows", "sytrf_panel"], "sd", [CC]),
 ]
 
@@ -121,7 +121,8 @@ def test_packing_and_small_triangles(letter, cc):
     "stem, letter",
     [
         *product(["jacobi_svd", "gemm_grouped", "trmm_stack"], DTYPES),
-        *product(["jacobi_columns", "tridiagonal_merge"], "sd"),
+        *product(["jacobi_columns"], DTYPES),
+        *product(["tridiagonal_merge"], "sd"),
         *product(["geqp3"], "sz"),
         ("sytrf_panel", "z"),
     ],

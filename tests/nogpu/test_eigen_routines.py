@@ -38,7 +38,7 @@ def eigh(a: np.ndarray, uplo=Uplo.LOWER, vectors=True, order="C", is_real=True):
     return w[..., 0], v, info.view(np.int32)[:, 0, 0]
 
 
-@pytest.mark.parametrize("n", [1, 31, 33, 65, 129, 300])
+@pytest.mark.parametrize("n", [1, 4, 31, 33, 65, 129, 300])
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize("uplo", Uplo)
 def test_eigenvalues_and_vectors(kernels, letter, uplo, n):
@@ -52,11 +52,10 @@ def test_eigenvalues_and_vectors(kernels, letter, uplo, n):
     check_eigen(a, values.real)
     assert (v == 7).all()
     names = [name for name, *_ in kernels.launches]
-    is_divided = n > eigh_jacobi.max_order(DTYPES[letter], known("h200"))
+    is_divided = n > eigh_jacobi.max_order(DTYPES[letter], known("h200"), len(a))
     is_held = n <= FIXED["sytrd_resident"].fixed_config(letter).ORDER
-    kernel = "jacobi_columns" if is_divided or letter in "sd" else "jacobi_eigh"
     assert names.count("sytrd_resident" if is_held else "sytrd") == 3 * is_divided
-    assert names.count(kernel) == 3
+    assert names.count("jacobi_thread" if n <= 4 else "jacobi_columns") == 3
     assert is_divided or len(names) == 3
 
 
@@ -165,7 +164,8 @@ def test_large_batches_are_one_launch(kernels):
 def test_the_largest_order(letter, name):
     device, dtype = replace(known(name), ordinal=-1), DTYPES[letter]
     largest = eigh_batched.max_order(dtype, device)
-    assert eigh_jacobi.max_order(dtype, device) == (31 if dtype.is_complex else 32)
+    few = 16 if dtype.is_complex else 32
+    assert [eigh_jacobi.max_order(dtype, device, device.sm_count + i) for i in (0, 1)] == [few, 32]
     assert largest == 16384
 
 
@@ -210,7 +210,7 @@ def test_singular_values_and_vectors(kernels, letter, m, n):
 @pytest.mark.parametrize(
     ("letter", "m", "n", "kernel"),
     [("s", 100, 100, "jacobi_svd"), ("d", 64, 50, "jacobi_columns"), ("d", 64, 32, "jacobi_svd"),
-     ("z", 5, 5, "jacobi_svd")],
+     ("z", 5, 5, "jacobi_columns")],
 )  # fmt: skip
 def test_small_matrices_are_one_launch(kernels, letter, m, n, kernel):
     svd(matrix_of("random", letter, 5, m, n))

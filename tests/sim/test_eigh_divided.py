@@ -132,8 +132,9 @@ def test_eigenvalues_and_vectors(letter, n, blocks, batch):
     check(letter, n, batch=batch, blocks=blocks, values=n < 20)
 
 
-#: Letter, order, and rows of a lane, warps and blocks: a block, one with more rows, a cluster.
-RESIDENT = [("d", 7, (1, 2, 1)), ("z", 4, (1, 1, 3)), ("s", 33, (2, 1, 1)), ("c", 5, (1, 2, 2))]
+#: Letter, order, and rows of a lane, warps and blocks: a block, one with more rows, a cluster, and one with
+#: columns in shared memory.
+RESIDENT = [("d", 7, (1, 2, 1)), ("z", 4, (1, 1, 3)), ("s", 33, (2, 1, 1)), ("c", 5, (1, 2, 2, 2, 7))]
 
 
 @pytest.mark.parametrize(("letter", "n", "resident"), RESIDENT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from covering import pairs
 from eigen_cases import (
     KINDS,
     check_eigen,
@@ -15,7 +16,7 @@ from eigen_cases import (
 )
 from qr_cases import SETS, matrix_of
 
-from pyblasgpu.kernels.factor.eigen import jacobi_columns
+from pyblasgpu.kernels.factor.eigen import jacobi_columns, jacobi_svd
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES
 
@@ -29,9 +30,9 @@ def decompose(
 ) -> None:
     """Run the kernel on a batch; without V where that is None."""
     batch, m, n = a.shape
-    best = kernels.JacobiColumns({"f": "s", "d": "d"}[a.dtype.char])
+    best = kernels.JacobiColumns({"f": "s", "d": "d", "F": "c", "D": "z"}[a.dtype.char])
     config = best.specialize(cols, v is not None)
-    options = kernels.WANTS_U if options is None else options
+    options = jacobi_svd.WANTS_U if options is None else options
     v = u if v is None else v
     (a_z, *a_steps), (s_z, s_step), (u_z, *u_steps), (v_z, *v_steps) = map(strides, (a, sigma, u, v))
     steps = *a_steps, s_step, *u_steps, *v_steps, a_z, s_z, u_z, v_z, strides(info)[0]
@@ -50,19 +51,22 @@ def check(letter="d", m=7, n=5, order="F", batch=1, kernels=jacobi_columns, cols
     decompose(a, sigma, u, v, info[:, :1], kernels, cols)
     assert (info == [0, 7]).all()
     assert all(unharmed() for unharmed in (a_unharmed, u_unharmed, v_unharmed, sigma_unharmed))
-    check_singular_in_one(exact, sigma, u, v.swapaxes(1, 2))
+    check_singular_in_one(exact, sigma, u, v.conj().swapaxes(1, 2))
 
 
 def check_symmetric(
-    letter="d", n=5, order="F", batch=1, kernels=jacobi_columns, cols=16, kind="random"
+    letter="d", n=5, order="F", batch=1, kernels=jacobi_columns, cols=16, kind="random", conj=False
 ) -> None:
     """Eigenvalues and vectors of a batch, between fences; the upper triangle is not read."""
     dtype, exact = DTYPES[letter], hermitian(kind, letter, batch, n)
-    a, _ = fenced(np.where(np.tri(n, dtype=bool), exact, np.nan).astype(dtype.name), order)
+    given = np.where(np.tri(n, dtype=bool), exact.conj() if conj else exact, np.nan).astype(dtype.name)
+    if dtype.is_complex:
+        given.imag[:, np.arange(n), np.arange(n)] = np.nan
+    a, _ = fenced(given, order)
     v, v_unharmed = fenced(np.full((batch, n, n), np.nan, dtype.name), order)
     w, w_unharmed = fenced(np.full((batch, n), np.nan, dtype.real), "C")
     info = np.full((batch, 2), 7, np.int32)
-    options = kernels.WANTS_U | kernels.SYMMETRIC
+    options = jacobi_svd.WANTS_U | kernels.SYMMETRIC | jacobi_svd.CONJ_A * conj
     decompose(a, w, v, None, info[:, :1], kernels, cols, options)
     assert (info == [0, 7]).all() and v_unharmed() and w_unharmed()
     check_eigen(exact, w, v)
@@ -74,11 +78,19 @@ def test_values_and_vectors(letter, cols, m, n):
     check(letter, m, n, cols=cols)
 
 
+@pytest.mark.parametrize("letter, cols, n", [("c", 16, 9), ("z", 16, 16), ("c", 32, 17), ("z", 32, 18)])
+def test_complex_matrices(letter, cols, n):
+    check_symmetric(letter, n, "CF"[n % 2], cols=cols, conj=n == 16)
+    if jacobi_columns.JacobiColumns(letter).specialize(cols, True):
+        check(letter, n, n - 3, cols=cols)
+
+
 @pytest.mark.parametrize("order", "CF")
 def test_batches(order):
     """Several matrices a warp, the last one not full."""
     check("d", 7, 4, order, batch=5)
     check_symmetric("s", 6, order, batch=5)
+    check_symmetric("c", 5, order, batch=9)
 
 
 @pytest.mark.parametrize("letter", "sd")
@@ -87,8 +99,7 @@ def test_special_matrices(letter, kind):
     check(letter, 8, 6, batch=3, kind=kind)
 
 
-@pytest.mark.parametrize("letter", "sd")
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("letter, kind", pairs(DTYPES, KINDS), ids=str)
 def test_symmetric_matrices(letter, kind):
     check_symmetric(letter, 7, batch=3, kind=kind)
 
@@ -97,7 +108,7 @@ def test_symmetric_matrices(letter, kind):
 def test_eigenvalues_of_hard_matrices(n):
     a, values = reference(n)
     w, v, info = np.empty_like(values), np.empty_like(a), np.ones((len(a), 1), np.int32)
-    decompose(a, w, v, None, info, options=jacobi_columns.WANTS_U | jacobi_columns.SYMMETRIC)
+    decompose(a, w, v, None, info, options=jacobi_svd.WANTS_U | jacobi_columns.SYMMETRIC)
     assert not info.any()
     check_reference(values, w)
 
@@ -125,7 +136,7 @@ def mixed(letter="d", n=5, cols=16, kernels=jacobi_columns, value=np.nan, option
 @pytest.mark.parametrize("letter, value", [("s", np.nan), ("d", np.inf), ("s", -np.inf)], ids=str)
 def test_what_is_not_finite(letter, value):
     mixed(letter, value=value)
-    mixed(letter, value=value, options=jacobi_columns.WANTS_U | jacobi_columns.SYMMETRIC)
+    mixed(letter, value=value, options=jacobi_svd.WANTS_U | jacobi_columns.SYMMETRIC)
 
 
 def test_what_is_not_finite_in_a_block():

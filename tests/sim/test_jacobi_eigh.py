@@ -1,4 +1,4 @@
-"""`jacobi_eigh`: LAPACK's eigenvalues, orthonormal vectors, batches, any strides, special matrices."""
+"""`jacobi_eigh` and `jacobi_thread`: LAPACK's eigenvalues, orthonormal vectors, batches, special matrices."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from covering import pairs
 from eigen_cases import KINDS, check_eigen, check_reference, hermitian, reference
 
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.kernels.factor.eigen import jacobi_eigh
+from pyblasgpu.kernels.factor.eigen import jacobi_eigh, jacobi_thread
 from pyblasgpu.routines.lapack import eigh_batched
 from pyblasgpu.testing.reference import fenced
 from pyblasgpu.types import DTYPES, Uplo
@@ -16,19 +16,24 @@ from pyblasgpu.types import DTYPES, Uplo
 from .launching import run, strides
 from .test_qr import operand
 
-#: Threads of a block and of a matrix, and its largest order.
-WARPS, BLOCK = (32, 32, 32), (64, 64, 12)
+#: Threads of a block and of a matrix, and its largest order; THREAD: those of `jacobi_thread`.
+WARPS, BLOCK, THREAD = (32, 32, 32), (64, 64, 12), (32, 4)
 
 
 def decompose(a, w, v, info, kernels=jacobi_eigh, threads=WARPS, vectors=True, conj=False) -> None:
     """Run the kernel on a batch."""
     batch, n, _ = a.shape
     letter = {array: letter for letter, array in zip("sdcz", "fdFD", strict=True)}[a.dtype.char]
-    config = kernels.JacobiEigh(letter, *threads)
-    numbers = n, int(vectors), int(conj), config.lanes(n), batch
+    if threads is THREAD:
+        kernels = jacobi_thread if kernels is jacobi_eigh else kernels
+        config = kernels.JacobiThread(letter, *threads)
+        blocks, numbers = config.grid(batch), (n, int(vectors), int(conj), batch)
+    else:
+        config = kernels.JacobiEigh(letter, *threads)
+        blocks, numbers = config.grid(n, batch), (n, int(vectors), int(conj), config.lanes(n), batch)
     (a_z, *a_steps), (w_z, w_step), (v_z, *v_steps) = strides(a), strides(w), strides(v)
     steps = *a_steps, w_step, *v_steps, a_z, w_z, v_z, strides(info)[0]
-    run(kernels.source(config), config.grid(n, batch), (a, w, v, info), (*numbers, *steps), ())
+    run(kernels.source(config), blocks, (a, w, v, info), (*numbers, *steps), ())
 
 
 def check(
@@ -49,6 +54,7 @@ def check(
 
 
 EACH = pytest.mark.parametrize("threads", [WARPS, BLOCK], ids=["warps", "block"])
+EVERY = pytest.mark.parametrize("threads", [WARPS, BLOCK, THREAD], ids=["warps", "block", "thread"])
 
 
 @EACH
@@ -66,6 +72,12 @@ def test_eigenvalues_of_hard_matrices(threads, n):
 @pytest.mark.parametrize("letter", "cz")
 def test_eigenvalues_and_vectors(letter, threads, n):
     check(letter, n, threads=threads)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@pytest.mark.parametrize("letter", DTYPES)
+def test_matrices_of_a_thread(letter, n):
+    check(letter, n, "CF"[n % 2], 2 if n < 4 else 33, threads=THREAD, conj=n == 3)
 
 
 @pytest.mark.parametrize(
@@ -87,6 +99,11 @@ def test_special_matrices(letter, threads, kind):
     check(letter, 7, batch=2, threads=threads, kind=kind)
 
 
+@pytest.mark.parametrize("letter, kind", pairs(DTYPES, KINDS), ids=str)
+def test_special_matrices_of_a_thread(letter, kind):
+    check(letter, 4, batch=2, threads=THREAD, kind=kind)
+
+
 def mixed(letter="d", n=5, threads=WARPS, kernels=jacobi_eigh, value=np.nan) -> None:
     """What is not finite stays in its matrix: NaN there, and the others as they are alone."""
     a = hermitian("random", letter, 4, n)
@@ -105,10 +122,10 @@ def mixed(letter="d", n=5, threads=WARPS, kernels=jacobi_eigh, value=np.nan) -> 
 
 
 @pytest.mark.parametrize(
-    "letter, threads, value", pairs("cz", [WARPS, BLOCK], [np.nan, np.inf, -np.inf]), ids=str
+    "letter, threads, value", pairs("cz", [WARPS, BLOCK, THREAD], [np.nan, np.inf, -np.inf]), ids=str
 )
 def test_what_is_not_finite(letter, threads, value):
-    mixed(letter, threads=threads, value=value)
+    mixed(letter, 4 if threads is THREAD else 5, threads, value=value)
 
 
 def values_alone(letter="d", n=6, threads=WARPS, kernels=jacobi_eigh) -> None:
@@ -123,19 +140,21 @@ def values_alone(letter="d", n=6, threads=WARPS, kernels=jacobi_eigh) -> None:
 
 
 @pytest.mark.parametrize("letter", "cz")
-@EACH
+@EVERY
 def test_values_alone(letter, threads):
-    values_alone(letter, threads=threads)
+    values_alone(letter, 4 if threads is THREAD else 6, threads=threads)
 
 
-@EACH
+@EVERY
 def test_too_few_sweeps(monkeypatch, threads):
-    monkeypatch.setattr(jacobi_eigh, "SWEEPS", 1)
-    a = hermitian("random", "d", 2, 8)
-    a[1] = np.diag(np.arange(8.0))
-    w, info = np.empty((2, 8)), np.ones((2, 1), np.int32)
+    n = 4 if threads is THREAD else 8
+    for kernels in (jacobi_eigh, jacobi_thread):
+        monkeypatch.setattr(kernels, "SWEEPS", 1)
+    a = hermitian("random", "d", 2, n)
+    a[1] = np.diag(np.arange(float(n)))
+    w, info = np.empty((2, n)), np.ones((2, 1), np.int32)
     decompose(a, w, np.empty_like(a), info, threads=threads)
-    assert info[:, 0].tolist() == [8, 0] and np.isfinite(w).all()
+    assert info[:, 0].tolist() == [n, 0] and np.isfinite(w).all()
 
 
 @pytest.mark.parametrize("threads", [WARPS, BLOCK], ids=["warps", "block"])

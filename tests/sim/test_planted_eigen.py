@@ -30,6 +30,12 @@ def eigh(test: Callable = test_jacobi_eigh.check, **options) -> Check:
 
 
 @one_each
+def by_thread(test: Callable = test_jacobi_eigh.check, **options) -> Check:
+    options = {"n": 4, "threads": test_jacobi_eigh.THREAD, **options}
+    return jacobi("jacobi_thread", test, options)
+
+
+@one_each
 def svd(test: Callable = test_jacobi_svd.check, **options) -> Check:
     return jacobi("jacobi_svd", test, options)
 
@@ -74,6 +80,7 @@ MIXED, ALONE = eigh(test_jacobi_eigh.mixed), eigh(test_jacobi_eigh.values_alone)
 ODD, EVEN, COMPLEX = eigh(n=7, threads=BLOCK), eigh(n=8, threads=BLOCK), eigh(letter="z", n=8)
 TEN = eigh(n=10, threads=BLOCK)
 PAIRS, ZEROS = svd(m=13, n=11), svd(kind="zero columns", m=8, n=6)
+COLUMNS = columns(test_jacobi_columns.check_symmetric, letter="z")
 SIX, EIGEN = columns(m=6, n=6), columns(test_jacobi_columns.check_symmetric)
 SEVERAL = columns(m=20, n=19, cols=64)
 SPREAD = reduced(letter="s", n=24, blocks=2)
@@ -142,10 +149,20 @@ DEFECTS = [
     ("factor.eigen.jacobi_eigh", "matrix * stride_v * REALS", "0", MIXED),
     ("factor.eigen.jacobi_svd", "matrix * stride_u * REALS", "0", svd(batch=2)),
     ("factor.eigen.jacobi_svd", "while i < n and is_here:", "while i < n:", svd(test_jacobi_svd.mixed, n=3)),
+    # a matrix a thread
+    ("factor.eigen.jacobi_thread", "s[SECOND] += h[0]", "s[SECOND] -= h[0]", by_thread()),
+    ("factor.eigen.jacobi_thread", "(-1.0 if r < k else 1.0 for k in (p, q))", "(1.0 for k in (p, q))", by_thread(letter="z")),
+    ("factor.eigen.jacobi_thread", "(n > i) & (n > j)", "n > i", by_thread(n=3)),
+    ("factor.eigen.jacobi_thread", "select(is_bad, real(0), s[i] * factor)", "s[i]", by_thread(**HUGE)),
+    ("factor.eigen.jacobi_thread", "matrix * stride_v * REALS", "0", by_thread(batch=2)),
+    ("factor.eigen.jacobi_thread", "(values[j] == values[i]) & (j < i)", "(values[j] != values[j])", by_thread(kind="zero")),
     # columns in registers
     ("factor.eigen.halves", "select(is_second, y[k + half], y[k]) + shuffle", "y[k] + shuffle", SIX),
     ("factor.eigen.column_steps", "t = twice * r * r", "t = g * r * r", SIX),
-    ("factor.eigen.column_steps", "x[pair * EACH + row] -= acc[i]", "x[pair * EACH + row] += acc[i]", SIX),
+    ("factor.eigen.column_steps", "x[i] -= acc[number] * y[j]", "x[i] += acc[number] * y[j]", SIX),
+    ("factor.eigen.column_steps", "acc[0] * y[j + 1] + acc[1] * y[j]", "acc[0] * y[j + 1] - acc[1] * y[j]", COLUMNS),
+    ("factor.eigen.column_steps", "t_im = (g_im + g_im) * r * r", "t_im = -(g_im + g_im) * r * r", COLUMNS),
+    ("factor.eigen.definite", "sign * a[at * REALS + 1]", "a[at * REALS + 1]", columns(test_jacobi_columns.check_symmetric, letter="z", conj=True)),
     ("factor.eigen.column_steps", "theirs[part] = shuffle(theirs[part], source)", "pass", SIX),
     ("factor.eigen.column_steps", "mine[part] = select(is_upper, other, mine[part])", "pass", SIX),
     ("factor.eigen.column_steps", "s = c * w", "s = c", SIX),
@@ -178,6 +195,9 @@ DEFECTS = [
     ("factor.eigen.definite", "s[i * ld + i] += shift", "pass", EIGEN),
     ("factor.eigen.definite", "real(BEYOND) * max(norm, real(1))", "real(0.25) * norm", columns(test_jacobi_columns.check_symmetric, kind="signs")),
     # divide and conquer
+    ("factor.quotient", "fma(fma(e, e, e), r, r)", "r", merged(n=12)),
+    ("factor.eigen.sytrd_columns", "put(stored, c * ROWS + a, x, 0)", "pass", resident(n=5, resident=(1, 2, 1, 4, 15))),
+    ("factor.eigen.sytrd_leader", "-first * over", "first * over", resident(n=5)),
     ("factor.clusters", "        if has_clusters and blocks > 1:", "        if False:", SPREAD),
     ("factor.eigen.sytrd", "real(-0.5)", "real(0.5)", reduced()),
     ("factor.eigen.sytrd", "re * second + im * first", "re * second - im * first", reduced(letter="z")),
@@ -219,8 +239,8 @@ DEFECTS = [
     ("factor.eigen.deflation", "compact[p] = length,", "compact[p] = sorted_z[q],", SIGNS),
     ("factor.eigen.tridiagonal_merge", "turn[3] * x + turn[2] * y", "turn[2] * y", merged(kind="two clusters", letter="s", n=12)),
     ("factor.eigen.tridiagonal_merge", "to[i] = weight if weights[i] >= real(0) else -weight", "to[i] = weight", merged()),
-    ("factor.eigen.secular", "if i != origin:", "if True:", merged()),
-    ("factor.eigen.secular", "x if j == i else", "x if False else", merged()),
+    ("factor.eigen.secular", "(j < m) & (j != origin)", "j < m", merged()),
+    ("factor.eigen.secular", "(j < m) & (j != i)", "j < m", merged()),
     ("factor.eigen.secular", "return following, j, -half, real(0)", "return j, following, real(0), half", merged(n=12)),
 ]  # fmt: skip
 

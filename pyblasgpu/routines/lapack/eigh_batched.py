@@ -17,7 +17,7 @@ __all__ = ["emit", "launch_list", "max_order"]
 
 def max_order(dtype: Dtype, device: Device) -> int:
     """Return the largest order of matrices of a dtype for which `launch_list` has kernels on a device."""
-    return max(eigh_jacobi.max_order(dtype, device), eigh_divided.max_order(dtype, device))
+    return max(eigh_jacobi.max_order(dtype, device, 1), eigh_divided.max_order(dtype, device))
 
 
 def launch_list(
@@ -53,6 +53,6 @@ def emit(
 ) -> None:
     """Emit the whole call."""
     lower = a if uplo is Uplo.LOWER else a.T.conjugate()
-    is_small = a.rows <= eigh_jacobi.max_order(launches.dtype, current(launches.device))
-    method = eigh_jacobi if is_small else eigh_divided
+    most = eigh_jacobi.max_order(launches.dtype, current(launches.device), a.batch)
+    method = eigh_jacobi if a.rows <= most else eigh_divided
     method.emit(launches, w, info, v, lower, vectors)

@@ -96,7 +96,7 @@ def emit(
 def _config(
     launches: LaunchList, a: Operand, vectors: bool
 ) -> jacobi_columns.JacobiColumns | jacobi_svd.JacobiSvd | None:
-    """The Config of the kernel that has matrices in registers, if they are small and real, or else of that
+    """The Config of the kernel that has matrices in registers, if they are small, or else of that
     which has them in shared memory; None where they have no room.
     """
     device = current(launches.device)
@@ -113,12 +113,11 @@ def _emit_kernel(
 ) -> None:
     """Emit the launch of a problem that has a kernel."""
     sigma, info, left, right, a, vectors = tall
+    options, threads = jacobi_svd.options_of(vectors, a.conj, left.conj, right.conj), tuple[int, ...]()
     if isinstance(config, jacobi_columns.JacobiColumns):
-        options, threads = jacobi_columns.WANTS_U * vectors, tuple[int, ...]()
         source, grid = jacobi_columns.source(config), config.grid(a.batch)
     else:
         team = config.team(a.rows + a.cols * vectors, a.cols)
-        options = jacobi_svd.options_of(vectors, a.conj, left.conj, right.conj)
         threads = team.lanes, team.width
         source, grid = jacobi_svd.source(config), config.grid(team, a.batch)
     reals = sigma.dtype.reals_per_element

@@ -3,7 +3,8 @@
 A lane has some rows of all columns. Columns are kept with a factor each. So a rotation takes two fused
 multiplications an element, in place (Anda and Park, *Fast plane rotations with dynamic scaling*, 1994). Of
 a x and b y with the tangent t, x becomes x - t (b/a) y. Then y becomes y + t (a/b)/(1 + t t) x. Factors are
-a c and b/c then, c the cosine.
+a c and b/c then, c the cosine. Of complex columns t has the phase of their product, and x takes the conjugate
+of t.
 """
 
 from __future__ import annotations
@@ -41,11 +42,17 @@ class Held:
     lanes: int
     rows: int
     vector_rows: int
+    reals: int = 1
 
     @property
     def each(self) -> int:
-        """Elements of a column that a lane has."""
-        return self.rows + self.vector_rows
+        """Reals of a column that a lane has, `reals` an element."""
+        return (self.rows + self.vector_rows) * self.reals
+
+    @property
+    def sums(self) -> int:
+        """Reals of the products of all pairs."""
+        return self.pairs * self.reals
 
 
 @dataclass(frozen=True)
@@ -57,31 +64,41 @@ class Turn:
 
 
 def dotter(held: Held, which: Turn = Turn()) -> Callable:
-    """``dots(acc, x, y, lane)``: products of the columns of all pairs; ``acc[0]`` that of pair
-    ``lane % pairs``.
+    """``dots(acc, x, y, lane)``: products x^H y of the columns of all pairs; ``acc[0]`` that of pair
+    ``lane % pairs``, and its imaginary part behind it.
     """
     EACH, ROWS, shuffle, int32 = held.each, held.rows, ptx.shuffle, ptx.types.int32
-    REST, TURN = which.group - 1, which.turn
+    REST, TURN, REALS, COMPLEX = which.group - 1, which.turn, held.reals, held.reals == 2
 
     @device_function
     def multiply(k, acc, x, y):
         at, of = k * EACH, ((k & ~REST) | ((k + TURN) & REST)) * EACH
         total = x[at] * y[of]
+        if COMPLEX:
+            total += x[at + 1] * y[of + 1]
+            cross = x[at] * y[of + 1] - x[at + 1] * y[of]
         for row in range(1, ROWS):
-            total += x[at + row] * y[of + row]
-        acc[k] = total
+            i, j = at + row * REALS, of + row * REALS
+            total += x[i] * y[j]
+            if COMPLEX:
+                total += x[i + 1] * y[j + 1]
+                cross = cross + x[i] * y[j + 1] - x[i + 1] * y[j]
+        acc[k * REALS] = total
+        if COMPLEX:
+            acc[k * 2 + 1] = cross
 
     def adding(distance: int) -> Callable:
         @device_function
         def add(k, acc, lane):
-            acc[0] += shuffle(acc[0], int32(lane ^ distance))
+            for part in range(REALS):
+                acc[part] += shuffle(acc[part], int32(lane ^ distance))
 
         return add
 
     halves = [1 << i for i in reversed(range(held.pairs.bit_length() - 1))]
     distances = [held.pairs << i for i in range((held.lanes // held.pairs).bit_length() - 1)]
     every = unrolled(held.pairs, multiply)
-    combine = in_order([*(halver(half, half) for half in halves), *map(adding, distances)])
+    combine = in_order([*(halver(half * REALS, half) for half in halves), *map(adding, distances)])
 
     @device_function
     def dots(acc, x, y, lane):
@@ -110,9 +127,9 @@ def beginner(facts: Dtype, held: Held) -> Callable:
 
 
 def turner(facts: Dtype) -> tuple[Callable, Callable]:
-    """``angle(seen, mine, theirs, product, tolerance)``: the tangent of the rotation for a product of two
-    columns, 0 where it is at most the root of `tolerance` times their norms; ``seen[0]`` becomes 1 if it is
-    not `MILD`. ``turn(mine, theirs, t, product)``: norms and factors of both columns after it.
+    """``angle(seen, mine, theirs, re, im, tolerance)``: parts of the tangent of the rotation for a product
+    of two columns, 0 where it is at most the root of `tolerance` times their norms; ``seen[0]`` becomes 1 if
+    it is not `MILD`. ``turn(mine, theirs, t, t_im, re, im)``: norms and factors of both columns after it.
     """
     real, UNDER, SCALE, SMALL = (
         ptx.REALS[facts.real],
@@ -121,25 +138,39 @@ def turner(facts: Dtype) -> tuple[Callable, Callable]:
         MILD[facts.real_size],
     )
     approximate, (_, inverse, _) = ptx.inverse_root_approximation, inverse_root(facts)
+    COMPLEX = facts.is_complex
 
     @device_function
-    def angle(seen, mine, theirs, product, tolerance):
-        t = real(0)
-        g = product * real(SCALE)
+    def angle(seen, mine, theirs, re, im, tolerance):
+        t, t_im = real(0), real(0)
+        g, g_im = re * real(SCALE), im * real(SCALE)
         p, q = mine[0] * real(SCALE), theirs[0] * real(SCALE)
-        if (mine[0] > real(UNDER)) & (theirs[0] > real(UNDER)) & (g * g > tolerance * (p * q)):
+        size = g * g
+        if COMPLEX:
+            size += g_im * g_im
+        if (mine[0] > real(UNDER)) & (theirs[0] > real(UNDER)) & (size > tolerance * (p * q)):
             d, twice = q - p, g + g
             square = d * d + twice * twice
+            if COMPLEX:
+                square += real(4) * (g_im * g_im)
             r = approximate(abs(d) + square * approximate(square))
             t = twice * r * r
-            if (g * g > real(SMALL * SMALL) * (p * q)) | (t > real(SMALL)) | (t < real(-SMALL)):
+            is_large = (t > real(SMALL)) | (t < real(-SMALL))
+            if COMPLEX:
+                t_im = (g_im + g_im) * r * r
+                is_large = is_large | (t_im > real(SMALL)) | (t_im < real(-SMALL))
+            if (size > real(SMALL * SMALL) * (p * q)) | is_large:
                 seen[0] = real(1)
             t = -t if d < real(0) else t
-        return t
+            if COMPLEX:
+                t_im = -t_im if d < real(0) else t_im
+        return t, t_im
 
     @device_function
-    def turn(mine, theirs, t, product):
-        gain, w = t * product, t * t + real(1)
+    def turn(mine, theirs, t, t_im, re, im):
+        gain, w = t * re, t * t + real(1)
+        if COMPLEX:
+            gain, w = gain + t_im * im, t_im * t_im + w
         mine[0], theirs[0] = mine[0] - gain, theirs[0] + gain
         c = inverse(w)
         s = c * w
@@ -149,51 +180,69 @@ def turner(facts: Dtype) -> tuple[Callable, Callable]:
     return angle, turn
 
 
+def adder(held: Held, which: Turn, subtracts: bool) -> Callable:
+    """``add(0, acc, x, y, steps)``: to each second column the first one of its pair times the number in
+    `steps`; if it `subtracts`, from each first column the second one times its conjugate.
+    """
+    EACH, REST, TURN, REALS, COMPLEX = held.each, which.group - 1, which.turn, held.reals, held.reals == 2
+    load, PAIRS = ptx.load_shared(2), 2 // held.reals
+
+    @device_function
+    def add(k, acc, x, y, steps):
+        load(acc, 0, steps, k * 2)
+        for number in range(PAIRS):
+            pair = k * PAIRS + number
+            of = ((pair & ~REST) | ((pair + TURN) & REST)) * EACH
+            for row in range(0, EACH, REALS):
+                i, j = pair * EACH + row, of + row
+                if COMPLEX:
+                    if subtracts:
+                        x[i] = x[i] - acc[0] * y[j] - acc[1] * y[j + 1]
+                        x[i + 1] = x[i + 1] - acc[0] * y[j + 1] + acc[1] * y[j]
+                    else:
+                        y[j] = y[j] + acc[0] * x[i] - acc[1] * x[i + 1]
+                        y[j + 1] = y[j + 1] + acc[0] * x[i + 1] + acc[1] * x[i]
+                elif subtracts:
+                    x[i] -= acc[number] * y[j]
+                else:
+                    y[j] += acc[number] * x[i]
+
+    return unrolled(held.pairs // PAIRS, add)
+
+
 def stepper(facts: Dtype, held: Held, which: Turn) -> Callable:
     """``step(seen, acc, x, y, mine, theirs, steps, is_left, tolerance, lane)``: a rotation of each pair, if
     `is_left`. ``seen[0]`` becomes 1 where that of the lane's pair is not `MILD`. What the lane has of second
     columns goes to the pair before.
     """
-    EACH, PAIRS, LANES, REST, TURN = held.each, held.pairs, held.lanes, which.group - 1, which.turn
+    PAIRS, LANES, REST, REALS = held.pairs, held.lanes, which.group - 1, held.reals
     int32, offset, first_lane, sync_warp = ptx.types.int32, ptx.offset, ptx.first_lane, ptx.sync_warp
-    load, shuffle, real = ptx.load_shared(2), ptx.shuffle, ptx.REALS[facts.real]
+    shuffle, real, SUMS, COMPLEX = ptx.shuffle, ptx.REALS[facts.real], held.sums, held.reals == 2
     dots, (angle, turn) = dotter(held, which), turner(facts)
-
-    @device_function
-    def lessen(k, acc, x, y, steps):
-        load(acc, 0, steps, k * 2)
-        for i in range(2):
-            pair = k * 2 + i
-            of = ((pair & ~REST) | ((pair + TURN) & REST)) * EACH
-            for row in range(EACH):
-                x[pair * EACH + row] -= acc[i] * y[of + row]
-
-    @device_function
-    def add(k, acc, x, y, steps):
-        load(acc, 0, steps, k * 2)
-        for i in range(2):
-            pair = k * 2 + i
-            of = ((pair & ~REST) | ((pair + TURN) & REST)) * EACH
-            for row in range(EACH):
-                y[of + row] += acc[i] * x[pair * EACH + row]
-
-    lessen_all, add_all = unrolled(PAIRS // 2, lessen), unrolled(PAIRS // 2, add)
+    lessen, add = (adder(held, which, subtracts) for subtracts in (True, False))
 
     @device_function
     def step(seen, acc, x, y, mine, theirs, steps, is_left, tolerance, lane):
         dots(acc, x, y, lane)
-        product, is_first = acc[0] * mine[1] * theirs[1], (lane & (LANES - 1)) < PAIRS
-        t = angle(seen, mine, theirs, product, tolerance if is_left else real(NEVER))
+        at = (lane & (PAIRS - 1)) * REALS
+        product, product_im, is_first = acc[0] * mine[1] * theirs[1], real(0), (lane & (LANES - 1)) < PAIRS
+        if COMPLEX:
+            product_im = acc[1] * mine[1] * theirs[1]
+        t, t_im = angle(seen, mine, theirs, product, product_im, tolerance if is_left else real(NEVER))
         if is_first:
-            steps[lane & (PAIRS - 1)] = t * theirs[1] * mine[2]
+            steps[at] = t * theirs[1] * mine[2]
+            if COMPLEX:
+                steps[at + 1] = t_im * theirs[1] * mine[2]
         sync_warp()
-        if first_lane(t != real(0)) >= 0:
-            lessen_all(0, acc, x, y, steps)
-            turn(mine, theirs, t, product)
+        if first_lane((t != real(0)) | (t_im != real(0)) if COMPLEX else t != real(0)) >= 0:
+            lessen(0, acc, x, y, steps)
+            turn(mine, theirs, t, t_im, product, product_im)
             if is_first:
-                steps[PAIRS + (lane & (PAIRS - 1))] = t * mine[1] * theirs[2]
+                steps[SUMS + at] = t * mine[1] * theirs[2]
+                if COMPLEX:
+                    steps[SUMS + at + 1] = t_im * mine[1] * theirs[2]
             sync_warp()
-            add_all(0, acc, x, y, offset(steps, PAIRS))
+            add(0, acc, x, y, offset(steps, SUMS))
         if REST > 0:
             source = int32((lane & ~REST) | ((lane + 1) & REST))
             for part in range(STATES):
@@ -344,17 +393,20 @@ def state_mover(held: Held) -> tuple[Callable, Callable]:
     return load, store
 
 
-def column_mover(facts: Dtype, held: Held, ld: int) -> tuple[Callable, Callable]:
+def column_mover(facts: Dtype, held: Held, ld: int, plane: int) -> tuple[Callable, Callable]:
     """``load(0, x, y, s, first, second, n, m, lane)``: the columns from `first` on to x and from `second` on
-    to y; ``store(0, ...)`` back. Columns in shared memory are `ld` elements apart, with V below A.
+    to y; ``store(0, ...)`` back. Columns in shared memory are `ld` elements apart, with V below A, and
+    imaginary parts `plane` reals behind the real ones.
     """
-    real, int32, LANES, EACH, ROWS = (
+    real, int32, LANES, EACH, ROWS, REALS = (
         ptx.REALS[facts.real],
         ptx.types.int32,
         held.lanes,
         held.each,
         held.rows,
+        held.reals,
     )
+    HELD, COMPLEX = held.rows + held.vector_rows, held.reals == 2
 
     @device_function
     def place(row, n, m, lane):
@@ -363,18 +415,27 @@ def column_mover(facts: Dtype, held: Held, ld: int) -> tuple[Callable, Callable]
 
     @device_function
     def load_one(k, x, y, s, first, second, n, m, lane):
-        for row in range(EACH):
+        for row in range(HELD):
             i, is_there = place(row, n, m, lane)
-            x[k * EACH + row] = s[(first + k) * ld + i] if is_there and first + k < n else real(0)
-            y[k * EACH + row] = s[(second + k) * ld + i] if is_there and second + k < n else real(0)
+            at = k * EACH + row * REALS
+            x[at] = s[(first + k) * ld + i] if is_there and first + k < n else real(0)
+            y[at] = s[(second + k) * ld + i] if is_there and second + k < n else real(0)
+            if COMPLEX:
+                x[at + 1] = s[(first + k) * ld + i + plane] if is_there and first + k < n else real(0)
+                y[at + 1] = s[(second + k) * ld + i + plane] if is_there and second + k < n else real(0)
 
     @device_function
     def store_one(k, x, y, s, first, second, n, m, lane):
-        for row in range(EACH):
+        for row in range(HELD):
             i, is_there = place(row, n, m, lane)
+            at = k * EACH + row * REALS
             if is_there and first + k < n:
-                s[(first + k) * ld + i] = x[k * EACH + row]
+                s[(first + k) * ld + i] = x[at]
+                if COMPLEX:
+                    s[(first + k) * ld + i + plane] = x[at + 1]
             if is_there and second + k < n:
-                s[(second + k) * ld + i] = y[k * EACH + row]
+                s[(second + k) * ld + i] = y[at]
+                if COMPLEX:
+                    s[(second + k) * ld + i + plane] = y[at + 1]
 
     return unrolled(held.pairs, load_one), unrolled(held.pairs, store_one)

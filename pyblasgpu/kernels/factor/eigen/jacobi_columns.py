@@ -1,10 +1,10 @@
-"""``jacobi_columns``: singular values and vectors, or eigenvalues, of small real matrices of a batch.
+"""``jacobi_columns``: singular values and vectors, or eigenvalues, of small matrices of a batch.
 
 One-sided Jacobi as in `jacobi_svd`, with columns in registers. A warp has some columns of a matrix, or all of
 one or of several matrices. It rotates all pairs of them before it exchanges half of them for others, through
 shared memory.
 
-A symmetric matrix becomes positive definite by a multiple of the identity. Its left singular vectors are
+A Hermitian matrix becomes positive definite by a multiple of the identity. Its left singular vectors are
 eigenvectors then, and V is not computed.
 """
 
@@ -22,11 +22,12 @@ from ...common.parameters import parameters
 from ..qr.reflector import scaler
 from .column_steps import STATES, STEPS, Held, beginner, column_mover, columns_of, state_mover, unscaler
 from .definite import definite_loader, definite_maker
+from .jacobi_svd import CONJ_A, CONJ_U, CONJ_V, WANTS_U
 from .rotation import PARTIALS, barrier, pair_of, team_max
 from .svd_columns import mover, starter
 from .svd_vectors import completer, norms, sorter
 
-__all__ = ["STEM", "SYMMETRIC", "WANTS_U", "JacobiColumns", "source"]
+__all__ = ["STEM", "SYMMETRIC", "JacobiColumns", "source"]
 
 STEM = "jacobi_columns"
 PARAMETERS = parameters(
@@ -36,26 +37,26 @@ PARAMETERS = parameters(
     "int64: a_rs, a_cs, sigma_step, u_rs, u_cs, v_rs, v_cs",
     "int64: stride_a, stride_sigma, stride_u, stride_v, stride_info",
 )
-#: Bits of `options`: whether left vectors are wanted, and whether A is symmetric, of its lower triangle.
-WANTS_U, SYMMETRIC = 1, 2
+#: A further bit of `options`: whether A is symmetric, of its lower triangle. `WANTS_V` is of the Config.
+SYMMETRIC = 32
 
 SWEEPS = 40  # at most; nine are many
-OTHERS = 4  # reals of a column that are none of its elements
+OTHERS = 3  # reals of a column that are none of its elements, and one more element
 
 
 #: Threads and pairs of columns, by the most columns of a matrix.
 SHAPES = {16: (64, 8), 32: (64, 16), 64: (128, 8)}
-#: Lanes, by the same, without V and with it.
-LANES = {16: (8, 16), 32: (16, 32), 64: (32, 32)}
-#: Threads that a multiprocessor is to hold, by columns and by bytes of a real, without V and with it: what
-#: registers allow.
+#: Lanes, by the same and by dtype, without V and with it; 0 for no kernel.
+LANES = {
+    16: {"s": (8, 16), "d": (8, 16), "c": (8, 16), "z": (16, 16)},
+    32: {"s": (16, 32), "d": (16, 32), "c": (16, 32), "z": (32, 0)},
+    64: {"s": (32, 32), "d": (32, 32), "c": (0, 0), "z": (0, 0)},
+}
+#: Threads that a multiprocessor is to hold, as registers allow: by columns and dtype, without V and with it.
 RESIDENT_THREADS = {
-    (16, 4): (512, 512),
-    (32, 4): (512, 512),
-    (64, 4): (512, 384),
-    (16, 8): (384, 384),
-    (32, 8): (256, 256),
-    (64, 8): (384, 256),
+    16: {"s": (512, 512), "d": (384, 384), "c": (384, 384), "z": (384, 256)},
+    32: {"s": (512, 512), "d": (256, 256), "c": (256, 256), "z": (256, 0)},
+    64: {"s": (512, 384), "d": (384, 256), "c": (0, 0), "z": (0, 0)},
 }
 
 
@@ -126,7 +127,7 @@ class JacobiColumns(BlockConfig):
     def held(self) -> Held:
         """Elements that a lane has in registers."""
         rows = self.COLS // self.LANES
-        return Held(self.PAIRS, self.LANES, rows, rows * self.VECTORS)
+        return Held(self.PAIRS, self.LANES, rows, rows * self.VECTORS, self.dtype_facts.reals_per_element)
 
     @property
     def is_whole(self) -> bool:
@@ -150,10 +151,15 @@ class JacobiColumns(BlockConfig):
         return self.OCCUPANCY // self.DIM
 
     @property
+    def plane(self) -> int:
+        """Reals from a real part to an imaginary one."""
+        return self.COLS * self.team.ld
+
+    @property
     def reals(self) -> int:
         """Reals of shared memory of a matrix."""
-        warps = self.team.lanes // self.LANES
-        return self.COLS * (self.team.ld + OTHERS) + warps * STEPS * self.PAIRS
+        warps, each = self.team.lanes // self.LANES, self.dtype_facts.reals_per_element
+        return self.plane * each + self.COLS * (OTHERS + each) + warps * STEPS * self.held.sums
 
     @property
     def shared_bytes(self) -> int:
@@ -161,18 +167,19 @@ class JacobiColumns(BlockConfig):
 
     @property
     def variants(self) -> tuple[Self, ...]:
-        return tuple(self._shaped(cols, vectors) for cols in SHAPES for vectors in (False, True))
+        shaped = (self._shaped(cols, vectors) for cols in SHAPES for vectors in (False, True))
+        return tuple(each for each in shaped if each)
 
     def specialize(self, rows: int, vectors: bool) -> Self | None:
         """The Config for matrices of this many rows, and no more columns; None: they have too many."""
         cols = next((cols for cols in SHAPES if rows <= cols), None)
         return None if cols is None else self._shaped(cols, vectors)
 
-    def _shaped(self, cols: int, vectors: bool) -> Self:
-        """The Config for this many columns at most."""
-        (dim, pairs), lanes = SHAPES[cols], LANES[cols][vectors]
-        resident = RESIDENT_THREADS[cols, self.dtype_facts.real_size][vectors]
-        return type(self)(self.dtype, dim, cols, lanes, pairs, vectors, resident)
+    def _shaped(self, cols: int, vectors: bool) -> Self | None:
+        """The Config for this many columns at most, if registers suffice."""
+        (dim, pairs), lanes = SHAPES[cols], LANES[cols][self.dtype][vectors]
+        resident = RESIDENT_THREADS[cols][self.dtype][vectors]
+        return type(self)(self.dtype, dim, cols, lanes, pairs, vectors, resident) if lanes else None
 
     def grid(self, count: int) -> int:
         """Blocks for `count` matrices."""
@@ -186,11 +193,11 @@ def source(config: JacobiColumns) -> KernelSource:
     -----------------
     a, sigma, u, v: pointer, A, singular values, descending, or eigenvalues, ascending, U and V; they may be A
     info: int32 pointer, 0, or n where A is not finite or the sweeps did not suffice
-    m, n, options, count: int32, rows and columns of A, the bits `WANTS_U` and `SYMMETRIC`, matrices
+    m, n, options, count: int32, rows and columns of A, bits as of `jacobi_svd` and `SYMMETRIC`, matrices
     a_rs, a_cs: int64, row and column stride of A (elements)
-    sigma_step: int64, stride of values
+    sigma_step: int64, stride of values (reals)
     u_rs, u_cs, v_rs, v_cs: int64, row and column strides of U, m by n, and V, n by n (elements)
-    stride_a, stride_sigma, stride_u, stride_v, stride_info: int64, batch strides (elements, words)
+    stride_a, stride_sigma, stride_u, stride_v, stride_info: int64, batch strides (elements, reals, words)
 
     Grid: x ``config.grid(matrices)``.
     """
@@ -203,13 +210,18 @@ def _sweeper(config: JacobiColumns) -> Callable:
     """
     facts, held, LD, PAIRS = config.dtype_facts, config.held, config.team.ld, config.held.pairs
     IS_WHOLE, LANES, int32 = config.is_whole, config.LANES, ptx.types.int32
-    (load, store), begin, unscale = column_mover(facts, held, LD), beginner(facts, held), unscaler(held)
+    (load, store), begin, unscale = (
+        column_mover(facts, held, LD, config.plane),
+        beginner(facts, held),
+        unscaler(held),
+    )
     (cross, inner, restore), sync, pair = (
         columns_of(facts, held, config.UNROLL),
         barrier(config.team.lanes),
         pair_of(),
     )
-    (load_states, store_states), offset, VALUES = state_mover(held), ptx.offset, config.COLS * LD
+    (load_states, store_states), offset = state_mover(held), ptx.offset
+    VALUES = config.plane * held.reals
 
     @device_function
     def sweep(seen, acc, x, y, kept, mine, theirs, s, steps, m, n, blocks, is_left, tolerance, t):
@@ -251,21 +263,22 @@ def _solver(config: JacobiColumns) -> Callable:
     are orthogonal, if `is_left`; whether they are not.
     """
     facts, held, LD, PAIRS = config.dtype_facts, config.held, config.team.ld, config.held.pairs
-    IS_WHOLE, HELD, THREADS, LANES = (
+    IS_WHOLE, SUMS, HELD, THREADS, LANES = (
         config.is_whole,
+        held.sums,
         PAIRS * held.each,
         config.team.lanes,
         config.LANES,
     )
     real, int32, root, quotient = ptx.REALS[facts.real], ptx.types.int32, ptx.square_root, ptx.quotient
     first_lane, UNIT, TEAM = ptx.first_lane, facts.unit_roundoff, max(config.team.lanes, WARP)
-    (load, store), sweep = column_mover(facts, held, LD), _sweeper(config)
+    (load, store), sweep = column_mover(facts, held, LD, config.plane), _sweeper(config)
     largest, sync = team_max(TEAM), barrier(TEAM)
 
     @device_function
     def solve(s, steps, partials, m, n, is_left, t):
         x, y = cuda.local.array(HELD, real), cuda.local.array(HELD, real)
-        acc, seen = cuda.local.array(PAIRS, real), cuda.local.array(1, real)
+        acc, seen = cuda.local.array(SUMS, real), cuda.local.array(1, real)
         kept = cuda.local.array(HELD, real)
         mine, theirs = cuda.local.array(STATES, real), cuda.local.array(STATES, real)
         row, number = int32(t & (LANES - 1)), int32(0)
@@ -294,7 +307,8 @@ def _finisher(config: JacobiColumns) -> Callable:
     """
     facts, (THREADS, WIDTH, LD) = config.dtype_facts, config.team
     real, int32, offset = ptx.REALS[facts.real], ptx.types.int32, ptx.offset
-    COLS, VECTORS, TEAM = config.COLS, config.VECTORS, max(THREADS, WARP)
+    COLS, VECTORS, TEAM, PLANE = config.COLS, config.VECTORS, max(THREADS, WARP), config.plane
+    VALUES = PLANE * facts.reals_per_element
     (_, store), normalize, sync = mover(facts), norms(facts, TEAM), barrier(TEAM)
     complete, sort = completer(facts, TEAM), sorter(facts, TEAM)
 
@@ -303,12 +317,12 @@ def _finisher(config: JacobiColumns) -> Callable:
         s, partials, sigma, sigma_step, u, u_rs, u_cs, v, v_rs, v_cs, m, n, options, shift, back, is_here, t,
         thread,
     ):  # fmt: skip
-        values, lanes, width = offset(s, COLS * LD), int32(THREADS), int32(WIDTH)
+        values, lanes, width = offset(s, VALUES), int32(THREADS), int32(WIDTH)
         order, filled, dots = offset(values, COLS), offset(values, 2 * COLS), offset(values, 3 * COLS)
         acc, x = cuda.local.array(4, real), cuda.local.array(8, real)
-        normalize(values, filled, s, 0, LD, m, n, t, lanes, width)
+        normalize(values, filled, s, PLANE, LD, m, n, t, lanes, width)
         if options & WANTS_U:
-            complete(acc, x, filled, dots, s, 0, LD, m, n, partials, t, lanes, width)
+            complete(acc, x, filled, dots, s, PLANE, LD, m, n, partials, t, lanes, width)
         if options & SYMMETRIC:  # eigenvalues with the other sign, as they are sorted in descending order
             i = int32(thread)
             while i < n:
@@ -323,9 +337,11 @@ def _finisher(config: JacobiColumns) -> Callable:
             sigma[i * sigma_step] = real(0) + values[int32(order[i])] * back
             i = int32(i + THREADS)
         if options & WANTS_U and is_here:
-            store(u, u_rs, u_cs, m, n, real(1), s, 0, LD, order, unit, thread, lanes)
+            sign = real(-1) if options & CONJ_U else real(1)
+            store(u, u_rs, u_cs, m, n, sign, s, PLANE, LD, order, unit, thread, lanes)
         if VECTORS and is_here:
-            store(v, v_rs, v_cs, n, n, real(1), offset(s, m), 0, LD, order, unit, thread, lanes)
+            sign = real(-1) if options & CONJ_V else real(1)
+            store(v, v_rs, v_cs, n, n, sign, offset(s, m), PLANE, LD, order, unit, thread, lanes)
 
     return finish
 
@@ -338,11 +354,13 @@ def _build(config: JacobiColumns):
         config.DIM // THREADS,
         config.reals,
     )
-    VECTORS, STAGED, WARPS = config.VECTORS, STEPS * config.held.pairs, THREADS // LANES
+    VECTORS, STAGED, WARPS = config.VECTORS, STEPS * config.held.sums, THREADS // LANES
+    PLANE, REALS = config.plane, facts.reals_per_element
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     grid_dependency_wait, quotient = ptx.grid_dependency_wait, ptx.quotient
     (load, _), start, scales = mover(facts), starter(facts), scaler(facts)
-    load_definite, make_definite = definite_loader(facts, THREADS), definite_maker(facts, THREADS)
+    load_definite = definite_loader(facts, THREADS, LD, PLANE)
+    make_definite = definite_maker(facts, THREADS, LD, PLANE)
     largest, sync, solve, finish = team_max(TEAM), barrier(TEAM), _solver(config), _finisher(config)
 
     def jacobi_columns(
@@ -361,26 +379,27 @@ def _build(config: JacobiColumns):
         grid_dependency_wait()
 
         # (2) A of about one, or positive definite
-        a, shift = offset(a, matrix * stride_a), real(0)
+        a, shift = offset(a, matrix * stride_a * REALS), real(0)
+        sign = real(-1) if options & CONJ_A else real(1)
         if options & SYMMETRIC:
-            most = load_definite(s, LD, a, a_rs, a_cs, n if is_here else int32(0), thread)
+            most = load_definite(s, a, a_rs, a_cs, n if is_here else int32(0), sign, thread)
         else:
-            most = load(acc, s, 0, LD, a, a_rs, a_cs, m if is_here else 0, n, real(1), thread, THREADS)
+            most = load(acc, s, PLANE, LD, a, a_rs, a_cs, m if is_here else 0, n, sign, thread, THREADS)
         most = largest(most, partials, t, int32(THREADS))
         scales(acc, most)
         back = acc[1] if is_here and most < real(float("inf")) else real(float("nan"))
-        start(s, 0, LD, acc[0], m, n, rows, thread, THREADS)
+        start(s, PLANE, LD, acc[0], m, n, rows, thread, THREADS)
         sync()
         if options & SYMMETRIC:
-            shift = make_definite(s, LD, n, partials, t, thread)
+            shift = make_definite(s, n, partials, t, thread)
 
         # (3) sweeps, until all columns are orthogonal
         steps = offset(steps, int32(quotient(thread, int32(LANES))) * STAGED)
         is_left = solve(s, steps, partials, m, n, back == back, t)
 
         # (4) the results
-        sigma, u = offset(sigma, matrix * stride_sigma), offset(u, matrix * stride_u)
-        v = offset(v, matrix * stride_v)
+        sigma, u = offset(sigma, matrix * stride_sigma), offset(u, matrix * stride_u * REALS)
+        v = offset(v, matrix * stride_v * REALS)
         finish(
             s, partials, sigma, sigma_step, u, u_rs, u_cs, v, v_rs, v_cs, m, n, options, shift, back, is_here,
             t, thread,

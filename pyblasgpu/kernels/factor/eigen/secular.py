@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ....gpu.backend import device_function, ptx
+from ....gpu.backend import cuda, device_function, ptx, unrolled
 from ....types import Dtype
+from ..cholesky.inverse_root import inverse_root
+from ..quotient import quotients
 
 __all__ = ["root_finder", "team_reducer", "weight_finder"]
 
@@ -35,60 +37,69 @@ def team_reducer(team: int, number: Callable, multiplies: bool = False) -> Calla
     return reduce
 
 
-def _evaluator(facts: Dtype, team: int) -> Callable:
-    """``evaluate(poles, weights, origin, tau, m, lane, t)``: value, slope and sum of sizes of all terms but
-    that of the pole `origin`, `tau` from it.
+def _evaluator(facts: Dtype, team: int, together: int) -> Callable:
+    """``evaluate(sums, poles, weights, origin, tau, m, lane, t)``: value, slope and sum of sizes of all terms
+    but that of the pole `origin`, `tau` from it.
     """
     real, int32, divide, total = (
         ptx.REALS[facts.real],
         ptx.types.int32,
-        ptx.divide,
+        quotients(facts),
         team_reducer(team, ptx.REALS[facts.real]),
     )
+    select, STRIDE = ptx.select, team * together
 
     @device_function
-    def evaluate(poles, weights, origin, tau, m, lane, t):
-        value, slope, size, pole = real(0), real(0), real(0), poles[origin]
+    def add(k, sums, poles, weights, origin, pole, tau, m, i):
+        j = int32(i + k * team)
+        is_there, at = (j < m) & (j != origin), int32(min(j, m - 1))
+        z = select(is_there, weights[at], real(0))
+        x = divide(z, select(is_there, (poles[at] - pole) - tau, real(1)))
+        sums[0] += z * x
+        sums[1] += x * x
+        sums[2] += abs(z * x)
+
+    add_all = unrolled(together, add)
+
+    @device_function
+    def evaluate(sums, poles, weights, origin, tau, m, lane, t):
+        sums[0], sums[1], sums[2], pole = real(0), real(0), real(0), poles[origin]
         i = int32(lane)
         while i < m:
-            if i != origin:
-                z = weights[i]
-                x = divide(z, (poles[i] - pole) - tau)
-                value += z * x
-                size += abs(z * x)
-                slope += x * x
-            i = int32(i + team)
-        return total(value, t), total(slope, t), total(size, t)
+            add_all(0, sums, poles, weights, origin, pole, tau, m, i)
+            i = int32(i + STRIDE)
+        return total(sums[0], t), total(sums[1], t), total(sums[2], t)
 
     return evaluate
 
 
 def _stepper(facts: Dtype) -> Callable:
-    """``step(value, weight, slope, near, far, is_last)``: how far it is to the zero of a function of two
-    poles: one at distance `near` of this weight, and one at distance `far`, so that the value is this, and
-    the slope of all but the first.
+    """``step(value, weight, own, slope, near, far, is_last)``: how far it is to the zero of a function of two
+    poles: one at distance `near` of this weight, whose term is `own`, and one at distance `far`, so that the
+    value is this, and the slope of all but the first. It may be no number where that is not near.
     """
-    real, divide, root = ptx.REALS[facts.real], ptx.divide, ptx.square_root
+    real, divide, (_, inverse, _) = ptx.REALS[facts.real], quotients(facts), inverse_root(facts)
+    select = ptx.select
 
     @device_function
-    def step(value, weight, slope, near, far, is_last):
+    def step(value, weight, own, slope, near, far, is_last):
         other = slope * far * far
-        c = value - divide(weight, near) - slope * far
+        c = value - own - slope * far
         a = c * (near + far) + weight + other
         b = near * far * value
-        r = root(abs(a * a - real(4) * b * c))
-        r = -r if is_last else r
+        square = abs(a * a - real(4) * b * c)
+        r = square * inverse(square)
+        r = select(is_last, -r, r)
         # the smaller of both solutions in size is stable either way
-        if (a <= real(0)) != is_last:
-            return divide(a - r, c + c)
-        return divide(b + b, a + r)
+        is_first = (a <= real(0)) != is_last
+        return divide(select(is_first, a - r, b + b), select(is_first, c + c, a + r))
 
     return step
 
 
-def _bracket(facts: Dtype, team: int) -> Callable:
-    """``bracket(poles, weights, rho, j, m, lane, t)``: the pole from which zero j is measured, the other end
-    of its interval, and the ends of its bracket.
+def _bracket(facts: Dtype, team: int, together: int) -> Callable:
+    """``bracket(sums, poles, weights, rho, j, m, lane, t)``: the pole from which zero j is measured, the
+    other end of its interval, and the ends of its bracket.
     """
     real, int32, divide, total = (
         ptx.REALS[facts.real],
@@ -96,10 +107,10 @@ def _bracket(facts: Dtype, team: int) -> Callable:
         ptx.divide,
         team_reducer(team, ptx.REALS[facts.real]),
     )
-    evaluate, UP = _evaluator(facts, team), 1.0 + 8 * facts.unit_roundoff
+    evaluate, UP = _evaluator(facts, team, together), 1.0 + 8 * facts.unit_roundoff
 
     @device_function
-    def bracket(poles, weights, rho, j, m, lane, t):
+    def bracket(sums, poles, weights, rho, j, m, lane, t):
         square, i = real(0), int32(lane)
         while i < m:
             square += weights[i] * weights[i]
@@ -109,7 +120,7 @@ def _bracket(facts: Dtype, team: int) -> Callable:
         following = int32(min(j + 1, m - 1))
         half = (poles[following] - poles[j]) * real(0.5)
         half = rho * square if is_last else half
-        value, _, _ = evaluate(poles, weights, j, half, m, lane, t)
+        value, _, _ = evaluate(sums, poles, weights, j, half, m, lane, t)
         value = value + divide(real(1), rho) - divide(weights[j] * weights[j], half)
         if is_last:
             return j, int32(max(j - 1, 0)), real(0), half * real(UP)
@@ -120,22 +131,23 @@ def _bracket(facts: Dtype, team: int) -> Callable:
     return bracket
 
 
-def root_finder(facts: Dtype, team: int) -> Callable:
+def root_finder(facts: Dtype, team: int, together: int) -> Callable:
     """``find(poles, weights, rho, j, m, lane, t)``: zero j as its distance to a pole, and the number of that
     pole. Teams of a warp go together.
     """
-    real, int32, divide, first_lane = ptx.REALS[facts.real], ptx.types.int32, ptx.divide, ptx.first_lane
-    evaluate, step, bracket = _evaluator(facts, team), _stepper(facts), _bracket(facts, team)
-    UNIT = facts.unit_roundoff
+    real, int32, divide, first_lane = ptx.REALS[facts.real], ptx.types.int32, quotients(facts), ptx.first_lane
+    evaluate, step, UNIT = _evaluator(facts, team, together), _stepper(facts), facts.unit_roundoff
+    bracket, exactly = _bracket(facts, team, together), ptx.divide
 
     @device_function
     def find(poles, weights, rho, j, m, lane, t):
-        origin, other, low, high = bracket(poles, weights, rho, j, m, lane, t)
-        is_last, inverse = j == m - 1, divide(real(1), rho)
+        sums = cuda.local.array(3, real)
+        origin, other, low, high = bracket(sums, poles, weights, rho, j, m, lane, t)
+        is_last, inverse = j == m - 1, exactly(real(1), rho)
         weight, gap = weights[origin] * weights[origin], poles[other] - poles[origin]
         tau, number, is_left = (low + high) * real(0.5), int32(0), True
         while number < STEPS and first_lane(is_left) >= 0:
-            rest, slope, size = evaluate(poles, weights, origin, tau, m, lane, t)
+            rest, slope, size = evaluate(sums, poles, weights, origin, tau, m, lane, t)
             own = divide(weight, -tau)
             value = inverse + rest + own
             whole = slope + divide(own, -tau)
@@ -143,7 +155,7 @@ def root_finder(facts: Dtype, team: int) -> Callable:
             is_near = abs(value) <= real(UNIT) * bound
             low, high = (tau, high) if value < real(0) else (low, tau)
             far = gap - tau
-            change = step(value, weight, slope, -tau, far, is_last)
+            change = step(value, weight, own, slope, -tau, far, is_last)
             if m == 1 or not change * value < real(0):
                 change = divide(-value, whole)
             following = tau + change
@@ -158,20 +170,29 @@ def root_finder(facts: Dtype, team: int) -> Callable:
     return find
 
 
-def weight_finder(facts: Dtype, team: int) -> Callable:
+def weight_finder(facts: Dtype, team: int, together: int) -> Callable:
     """``find(poles, taus, origins, i, m, lane, t)``: the size of the element of z of pole i for which the
     zeros are exact.
     """
-    real, int32, divide, root = ptx.REALS[facts.real], ptx.types.int32, ptx.divide, ptx.square_root
-    product = team_reducer(team, real, multiplies=True)
+    real, int32, divide, root = ptx.REALS[facts.real], ptx.types.int32, quotients(facts), ptx.square_root
+    product, select, STRIDE = team_reducer(team, real, multiplies=True), ptx.select, team * together
+
+    @device_function
+    def multiply(k, results, poles, taus, origins, pole, i, m, first):
+        j = int32(first + k * team)
+        at = int32(min(j, m - 1))
+        x = (pole - poles[int32(origins[at])]) - taus[at]
+        results[0] *= divide(select(j < m, x, real(1)), select((j < m) & (j != i), pole - poles[at], real(1)))
+
+    multiply_all = unrolled(together, multiply)
 
     @device_function
     def find(poles, taus, origins, i, m, lane, t):
-        result, pole, j = real(1), poles[i], int32(lane)
+        results = cuda.local.array(1, real)
+        results[0], pole, j = real(1), poles[i], int32(lane)
         while j < m:
-            x = (pole - poles[int32(origins[j])]) - taus[j]
-            result *= x if j == i else divide(x, pole - poles[j])
-            j = int32(j + team)
-        return root(abs(product(result, t)))
+            multiply_all(0, results, poles, taus, origins, pole, i, m, j)
+            j = int32(j + STRIDE)
+        return root(abs(product(results[0], t)))
 
     return find

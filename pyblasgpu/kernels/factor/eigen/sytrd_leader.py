@@ -10,9 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ....gpu.backend import device_function, ptx, unrolled
+from ....types import Dtype
 from ...common.kernel_config import WARP
+from ..cholesky.inverse_root import inverse_root
 from ..lane_sums import adder, several_over_warp
-from ..qr.reflector import BETA, FACTOR, TAU, reflector
+from ..qr.reflector import BETA, FACTOR, NEGLIGIBLE, TAU
+from ..quotient import quotients
 from .rotation import barrier
 from .sytrd_columns import TRIPLE
 
@@ -100,6 +103,37 @@ def gatherer(config: Any) -> tuple[Callable, Callable]:
     return start, gather
 
 
+def _reflector(facts: Dtype) -> Callable:
+    """``make(out, re, im, below)``: as `qr.reflector` has it, without divisions and roots that round
+    correctly: all others wait for this chain.
+    """
+    real, COMPLEX, TINY = ptx.REALS[facts.real], facts.is_complex, NEGLIGIBLE[facts.real_size]
+    divide, (_, inverse, _) = quotients(facts), inverse_root(facts)
+
+    @device_function
+    def make(out, re, im, below):
+        for k in range(5):
+            out[k] = real(0)
+        out[BETA], rest = re, below
+        if COMPLEX:
+            rest += im * im
+        square = re * re + rest
+        if rest != real(0) and not square <= real(TINY):
+            over = inverse(square)
+            over = over if re < real(0) else -over
+            beta = square * over
+            first = re - beta
+            out[BETA], out[TAU] = beta, -first * over
+            if COMPLEX:
+                out[TAU + 1] = -im * over
+                both = divide(real(1), first * first + im * im)
+                out[FACTOR], out[FACTOR + 1] = first * both, -im * both
+            else:
+                out[FACTOR] = divide(real(1), first)
+
+    return make
+
+
 def _maker(config: Any) -> Callable:
     """``make(v, x, h, acc, work, tau, d, e, k, skip, ld, is_mine, lane)``: reflector `h` of column k, which
     is x, and its vector. Where it `is_mine` they go to memory, too.
@@ -112,7 +146,7 @@ def _maker(config: Any) -> Callable:
         ptx.select,
     )
     int32, store_global, shuffle = ptx.types.int32, ptx.store_global, ptx.shuffle
-    reflect, over_warp = reflector(facts), several_over_warp(1, adder())
+    reflect, over_warp = _reflector(facts), several_over_warp(1, adder())
 
     @device_function
     def measure(a, acc, x, d, k, skip, is_mine, lane):

@@ -57,12 +57,15 @@ class SytrdResident(KernelConfig):
         Blocks of a matrix, which are a cluster.
     GROUP : int
         Rows of a lane of which v, w and products are in registers at a time.
+    STORED : int
+        Columns of a warp that are in shared memory.
     """
 
     ROWS: int = 8
     WARPS: int = 7
     BLOCKS: int = 4
     GROUP: int = 4
+    STORED: int = 0
 
     STEM: ClassVar[str] = STEM
 
@@ -105,7 +108,9 @@ class SytrdResident(KernelConfig):
         """Estimated 32-bit registers of a thread: columns, v, w and products of rows, addresses."""
         facts = self.dtype_facts
         others = 3 * (self.GROUP + 1)
-        return min((self.ROWS * self.COLS + others) * facts.itemsize // 4 + 32, MOST_REGISTERS)
+        return min(
+            (self.ROWS * (self.COLS - self.STORED) + others) * facts.itemsize // 4 + 32, MOST_REGISTERS
+        )
 
     @property
     def min_blocks(self) -> int:
@@ -114,7 +119,7 @@ class SytrdResident(KernelConfig):
     @property
     def shared_elements(self) -> int:
         """Sums of warps, triples of rows, products of warps, a column, and what blocks exchange."""
-        own = TRIPLE * self.COLS * self.SLOTS + (self.WARPS + 1) * self.ORDER
+        own = TRIPLE * self.COLS * self.SLOTS + (self.WARPS + 1 + self.STORED * self.WARPS) * self.ORDER
         return PARTIALS + own + cluster_elements(self)
 
     @property
@@ -124,11 +129,11 @@ class SytrdResident(KernelConfig):
 
     def _halved(self) -> Self:
         """The Config for matrices of half the order, which have a quarter of the elements."""
-        return replace(self, ROWS=self.ROWS // 2, BLOCKS=max(self.BLOCKS // 4, 1))
+        return replace(self, ROWS=self.ROWS // 2, BLOCKS=max(self.BLOCKS // 4, 1), STORED=0)
 
     def on(self, device: Device) -> Self:
         """The Config for a device: without clusters that of orders for which a block is enough."""
-        is_large = self.BLOCKS > 1 and device.cc < (9, 0)
+        is_large = (self.BLOCKS > 1 and device.cc < (9, 0)) or self.shared_bytes > device.shared_per_block
         return self._halved().on(device) if is_large else self
 
     def specialize(self, order: int, count: int, device: Device) -> Self | None:
@@ -169,7 +174,8 @@ def _build(config: SytrdResident):
         ptx.REALS[facts.real],
         ORDER * facts.reals_per_element,
     )
-    TILE, LANE, PAIRS = ROWS * COLS * REALS, ROWS * REALS, 2 * ROWS * REALS
+    TILE, LANE, PAIRS = ROWS * (COLS - config.STORED) * REALS, ROWS * REALS, 2 * ROWS * REALS
+    OWN = config.STORED * WARPS * VECTOR
     TRIPLES, PARTS = TRIPLE * COLS * config.SLOTS * REALS, WARPS * VECTOR
     int32, int64, offset, shared_pointer = ptx.types.int32, ptx.types.int64, ptx.offset, ptx.shared_pointer
     block_config: Any = config
@@ -190,7 +196,7 @@ def _build(config: SytrdResident):
         partials = shared_pointer(cuda.shared.array(0, real, alignment=16))
         triples = offset(partials, PARTIALS * REALS)
         parts, column = offset(triples, TRIPLES), offset(triples, TRIPLES + PARTS)
-        shared = offset(column, VECTOR)
+        stored, shared = offset(column, VECTOR), offset(column, VECTOR + OWN)
         a, work, tau = (
             offset(a, batch * stride_a * REALS),
             offset(work, batch * stride_work * REALS),
@@ -223,8 +229,8 @@ def _build(config: SytrdResident):
         if warp < WARPS:
             tile, rows = cuda.local.array(TILE, real), cuda.local.array(PAIRS, real)
             slot = int32(block * WARPS + warp)
-            load(0, tile, a, a_rs, a_cs, factor, is_bad, conj, skip, slot, lane)
-            run(tile, y, rows, z, triples, parts, column, skip, slot, warp, lane)
+            load(0, tile, offset(stored, t), a, a_rs, a_cs, factor, is_bad, conj, skip, slot, lane)
+            run(tile, offset(stored, t), y, rows, z, triples, parts, column, skip, slot, warp, lane)
         else:
             v, w, x = (
                 cuda.local.array(LANE, real),

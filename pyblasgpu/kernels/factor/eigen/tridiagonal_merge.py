@@ -15,12 +15,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from ....gpu.backend import cuda, device_function, ptx
+from ....gpu.backend import cuda, device_function, ptx, unrolled
 from ....gpu.build.compile import WHOLE_ROWS, KernelSource
 from ...common.kernel_config import WARP, BlockConfig
 from ...common.parameters import parameters
 from ..clusters import cluster_meeter, largest_cluster
 from ..qr.meeting import WORDS, meeting
+from ..quotient import quotients
 from .deflation import WANTS_ENDS, deflater, halves_loader, ranker
 from .secular import root_finder, team_reducer, weight_finder
 
@@ -60,12 +61,15 @@ class TridiagonalMerge(BlockConfig):
         Whether a pair may have the blocks of a cluster, from compute capability 9.0 on.
     IS_SPREAD : bool
         Whether a pair has resident blocks of threads, and arrays in memory.
+    TERMS : int
+        Terms of a sum that a thread has under way.
     """
 
     DIM: int = 512
     ORDER: int = MOST
     HAS_CLUSTERS: bool = True
     IS_SPREAD: bool = True
+    TERMS: int = 4
 
     STEM: ClassVar[str] = STEM
     RESIDENT: ClassVar[int] = 768
@@ -157,8 +161,55 @@ def vector_writer(config: TridiagonalMerge) -> Callable:
     element. Teams without one have no `rows`.
     """
     real, int32, offset = ptx.REALS[config.dtype_facts.real], ptx.types.int32, ptx.offset
-    divide, root, sync_warp = ptx.divide, ptx.square_root, ptx.sync_warp
-    TEAM, over_team = config.TEAM, team_reducer(config.TEAM, real)
+    root, sync_warp, select = ptx.square_root, ptx.sync_warp, ptx.select
+    divide, exactly = quotients(config.dtype_facts), ptx.divide
+    TEAM, STRIDE, over_team = config.TEAM, config.TEAM * config.TERMS, team_reducer(config.TEAM, real)
+
+    @device_function
+    def measure(k, sums, poles, weights, pole, tau, m, first):
+        i = int32(first + k * TEAM)
+        at = int32(min(i, m - 1))
+        x = divide(select(i < m, weights[at], real(0)), select(i < m, (poles[at] - pole) - tau, real(1)))
+        sums[0] += x * x
+
+    @device_function
+    def take(
+        k,
+        sums,
+        s,
+        poles,
+        weights,
+        index,
+        compact,
+        ends,
+        pole,
+        tau,
+        factor,
+        is_zero,
+        rank,
+        unit,
+        p,
+        rows,
+        size,
+        options,
+        first,
+    ):
+        r = int32(first + k * TEAM)
+        of = int32(min(r, size - 1))
+        i = int32(compact[of])
+        is_there, at = is_zero & (i >= 0), int32(max(i, 0))
+        x = divide(
+            select(is_there, weights[at], real(0)), select(is_there, (poles[at] - pole) - tau, real(1))
+        )
+        x = select(is_there, x * factor, select(r == p, unit, unit - unit))
+        if r < rows:
+            if options & WANTS_VECTORS:
+                s[int32(index[of]) * size + rank] = x
+            else:
+                sums[0] += x * ends[of]
+                sums[1] += x * ends[size + of]
+
+    measure_all, take_all = unrolled(config.TERMS, measure), unrolled(config.TERMS, take)
 
     @device_function
     def turn_back(s, index, turns, col, count, size):
@@ -177,31 +228,24 @@ def vector_writer(config: TridiagonalMerge) -> Callable:
         s, poles, weights, taus, origins, index, compact, ends, turns, rank, count, unit, p, m, rows, size,
         options, lane, t,
     ):  # fmt: skip
-        j, zero = int32(compact[p]), unit - unit
+        j, sums = int32(compact[p]), cuda.local.array(2, real)
         is_zero = j >= 0
-        square, i, zeros = real(0), int32(lane), m if is_zero and rows > 0 else int32(0)
+        sums[0], i, zeros = real(0), int32(lane), m if is_zero and rows > 0 else int32(0)
         tau, pole = real(0), real(0)
         if is_zero:
             tau, pole = taus[j], poles[int32(origins[j])]
         while i < zeros:
-            x = divide(weights[i], (poles[i] - pole) - tau)
-            square += x * x
-            i = int32(i + TEAM)
-        factor = divide(unit, root(over_team(square, t)))
-        top, bottom, r = real(0), real(0), int32(lane)
+            measure_all(0, sums, poles, weights, pole, tau, m, i)
+            i = int32(i + STRIDE)
+        factor = exactly(unit, root(over_team(sums[0], t)))
+        sums[0], sums[1], r = real(0), real(0), int32(lane)
         while r < rows:
-            i, x = int32(compact[r]), zero
-            if is_zero and i >= 0:
-                x = divide(weights[i], (poles[i] - pole) - tau) * factor
-            elif r == p:
-                x = unit
-            if options & WANTS_VECTORS:
-                s[int32(index[r]) * size + rank] = x
-            else:
-                top += x * ends[r]
-                bottom += x * ends[size + r]
-            r = int32(r + TEAM)
-        top, bottom = over_team(top, t), over_team(bottom, t)
+            take_all(
+                0, sums, s, poles, weights, index, compact, ends, pole, tau, factor, is_zero, rank, unit, p,
+                rows, size, options, r,
+            )  # fmt: skip
+            r = int32(r + STRIDE)
+        top, bottom = over_team(sums[0], t), over_team(sums[1], t)
         sync_warp()
         if lane == 0 and rows > 0:
             if options & WANTS_VECTORS:
@@ -217,7 +261,10 @@ def _build(config: TridiagonalMerge):
     real, int32, int64 = ptx.REALS[facts.real], ptx.types.int32, ptx.types.int64
     offset, shared_pointer, grid_dependency_wait = ptx.offset, ptx.shared_pointer, ptx.grid_dependency_wait
     load, deflate, (evaluate, rank_one) = halves_loader(config), deflater(config), ranker(config, config.TEAM)
-    find_root, find_weight = root_finder(facts, config.TEAM), weight_finder(facts, config.TEAM)
+    find_root, find_weight = (
+        root_finder(facts, config.TEAM, config.TERMS),
+        weight_finder(facts, config.TEAM, config.TERMS),
+    )
     write, SHIFT = vector_writer(config), config.TEAM.bit_length() - 1
     meet, (meet_all, part), TEAMS = cluster_meeter(config.HAS_CLUSTERS), meeting(), config.DIM // config.TEAM
     IS_SPREAD = config.IS_SPREAD
