@@ -14,7 +14,7 @@ ORIGINALS = {
     name: getattr(scipy.linalg, name)
     for name in (
         *("cholesky", "cho_factor", "cho_solve", "solve_triangular", "solve", "inv", "det", "lu_factor"),
-        *("lu_solve", "lu", "get_blas_funcs", "get_lapack_funcs"),
+        *("lu_solve", "lu", "eigh", "eigvalsh", "get_blas_funcs", "get_lapack_funcs"),
     )
 }
 NUMPYS = {

@@ -25,8 +25,9 @@ def scipys(active: list[Any]) -> Iterator[Target]:
     linalg = import_module("scipy.linalg")
     ours = import_module("..linalg", __package__)
     for name, size in _LINALG.items():
+        key = f"{name}_matrix" if size is _of_eigh else name  # that of stacks is NumPy's
         yield Target(
-            name, f"scipy.linalg:{name}", getattr(linalg, name), getattr(ours, name), size, np.ndarray, active
+            key, f"scipy.linalg:{name}", getattr(linalg, name), getattr(ours, name), size, np.ndarray, active
         )
     for module, group in (("blas", "level3"), ("lapack", "lapack")):
         theirs, replacing = (
@@ -90,6 +91,18 @@ def _of_solve(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
     return _SIZES.order_of_a(args, kwargs)
 
 
+_SUBSETS = ("subset_by_index", "subset_by_value")
+
+
+def _of_eigh(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> float:
+    """The order of one matrix of a standard problem, which is not overwritten."""
+    shape = _SIZES.shape(argument(args, kwargs, 0, "a"))
+    others = {key for key, value in kwargs.items() if value is not None and value is not False}
+    is_plain = len(args) < 2 and others <= {"a", "lower", "eigvals_only", "check_finite", *_SUBSETS}
+    is_served = is_plain and shape is not None and len(shape) == 2 and shape[0] == shape[1]
+    return float(shape[0]) if is_served and shape is not None else -1
+
+
 _LINALG: dict[str, Callable[[tuple[Any, ...], Mapping[str, Any]], float]] = {
     "cholesky": _SIZES.order_of_a,
     "cho_factor": _SIZES.order_of_a,
@@ -102,6 +115,8 @@ _LINALG: dict[str, Callable[[tuple[Any, ...], Mapping[str, Any]], float]] = {
     "lu_solve": _SIZES.solves("lu_and_piv"),
     "lu": _SIZES.order_of_a,
     "qr": _of_qr,
+    "eigh": _of_eigh,
+    "eigvalsh": _of_eigh,
 }
 
 

@@ -41,6 +41,7 @@ TIMED: dict[str, tuple[float, tuple[str, ...], tuple[str, ...]]] = {
     "inv": (1, ("inv",), ("inverse",)),
     "lu_factor": (1, ("lu_factor", "lu", "det", "slogdet"), ("lu",)),
     "qr": (1, ("qr",), ("qr",)),
+    "eigh": (1, ("eigh_matrix", "eigvalsh_matrix"), ()),
     "eigh of a stack": (1, ("eigh", "eigvalsh"), ()),
     "svd of a stack": (1, ("svd",), ()),
 }
@@ -68,6 +69,7 @@ def calls(n: int) -> Iterator[tuple[str, Call]]:
     yield "inv", lambda: linalg.inv(general, **unchecked)
     yield "lu_factor", lambda: linalg.lu_factor(general, **unchecked)
     yield "qr", lambda: linalg.qr(general, mode="economic", **unchecked)
+    yield "eigh", lambda: linalg.eigh(definite, **unchecked)
     order = n // 8
     stacks = [np.broadcast_to(each[:order, :order], (STACK, order, order)) for each in (definite, general)]
     yield "eigh of a stack", lambda: np.linalg.eigh(stacks[0])

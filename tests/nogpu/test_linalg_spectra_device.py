@@ -123,6 +123,26 @@ def test_host_stacks_run_on_a_device(card, monkeypatch, letter, shape, order):
         same(linalg.eigvalsh(hermitian), values)
 
 
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize(
+    "subset", [{}, {"subset_by_index": (2, 5)}, {"subset_by_value": (-1.0, 2.5)}], ids=str
+)
+def test_one_host_matrix_runs_on_a_device(card, decide_by, monkeypatch, letter, subset):
+    """From the order on from which others do; options that name LAPACK's routines stay with SciPy."""
+    decide_by(host_min_order=dict.fromkeys("sdcz", 9))
+    monkeypatch.delenv("PYBLASGPU_BACKEND")
+    small, large = hermitian_of(letter, 8), hermitian_of(letter, 9)
+    expected = scipy.linalg.eigvalsh(large, **subset)
+    monkeypatch.setattr(eigen, "of_scipy", None)
+    monkeypatch.setattr(eigen, "scipys_linalg", None)
+    w, v = linalg.eigh(large, **subset)
+    same(w, expected)
+    assert mismatch(large @ v, v * w) <= 100 * eps_of(large) and type(v) is np.ndarray
+    same(linalg.eigvalsh(large, **subset), w)
+    with pytest.raises(TypeError):
+        linalg.eigvalsh(small, **subset)
+
+
 @pytest.mark.parametrize("name", ["eigvalsh", "svdvals"])
 def test_other_host_arrays_stay_with_scipy(card, monkeypatch, name):
     """Single matrices, and stacks of larger ones than kernels have."""

@@ -60,6 +60,16 @@ def test_calls_pass_through_us(name):
     assert patch.calls == {name: 1}
 
 
+@pytest.mark.parametrize("options", [{"driver": "ev"}, {"overwrite_a": True}, {"b": A}, {"type": 1}])
+def test_eigenproblems_with_options_stay_with_scipy(options):
+    with taken() as patch:
+        scipy.linalg.eigh(A.copy(), **options)
+        assert not patch.calls
+        w, v = scipy.linalg.eigh(A, lower=False, check_finite=False, subset_by_index=(1, 3))
+        assert patch.calls == {"eigh_matrix": 1} and v.shape == (6, 3)
+    np.testing.assert_allclose(A @ v, v * w, 1e-12, 1e-10)
+
+
 def test_what_is_looked_up():
     with taken() as patch:
         gemm, gemv = scipy.linalg.get_blas_funcs(("gemm", "gemv"), (A,))

@@ -9,6 +9,7 @@ import numpy as np
 
 from ...arguments import Array, Flag, enabled
 from ...frontend.arrays.any_array import host_values, library_of
+from ...frontend.calls.direct import order_on_processor
 from ...frontend.calls.factor_replay import ONE, Factors, call_key, replay_factor
 from ...frontend.calls.lazy_routines import routine_module
 from ...types import DTYPES, Dtype, Uplo
@@ -19,7 +20,7 @@ from .call import as_stack, factor_call, from_source, order_of, run_by_row
 __all__ = [
     "FUNCTIONS",
     "Vectors",
-    "eigen_of_host_stack",
+    "eigen_of_host_arrays",
     "eigen_on_device",
     "interval_of",
     "reals_of",
@@ -79,14 +80,14 @@ def eigen_on_device(
     return w, columns, info
 
 
-def eigen_of_host_stack(
-    name: str, dtype: Dtype, a: np.ndarray, low: bool, vectors: bool
+def eigen_of_host_arrays(
+    name: str, dtype: Dtype, a: np.ndarray, low: bool, vectors: Vectors
 ) -> tuple[np.ndarray, np.ndarray, Any] | None:
-    """Results as of `eigen_on_device` for a stack in host memory, where the backend is a device that serves
-    it; else None.
+    """Results as of `eigen_on_device` for a stack in host memory, or for one matrix that is not too small for
+    a device, where the backend is a device that serves it; else None.
     """
     n = a.shape[-1]
-    if a.ndim < 3 or not a.size:
+    if not a.size or (a.ndim < 3 and n < order_on_processor(dtype.letter)):
         return None
     call, source = factor_call(name, dtype, {}, "a", a, 0)
     if call.device is None or n > routine_module("lapack.syevd").max_order(dtype, call.device):

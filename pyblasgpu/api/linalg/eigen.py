@@ -19,7 +19,7 @@ from ..lapack.eigen import Vectors, interval_of, repeated_eigen
 from .arrays import Arrays, taken
 from .checks import broadcast_batches, check_values, host_values
 from .docs import LINALG
-from .standard import eigenpairs, of_scipy, refuse_nan, square_order
+from .standard import eigenpairs, is_for_device, of_scipy, refuse_nan, square_order
 from .structures import conjugate_transpose, mirrored
 
 __all__ = ["EighResult", "eigh", "eigvalsh"]
@@ -127,10 +127,11 @@ def eigh(
 
     Notes
     -----
-    A stack in host memory goes to a device where that is the backend and kernels have the order; the
-    LAPACK of SciPy, or NumPy's for stacks, computes all else. On a device results are NaN where a matrix
-    is not finite, or where the iteration does not converge. Of host matrices that are not checked, those
-    with Inf have NaN as results, and NaN raises LinAlgError, as in NumPy.
+    A stack in host memory goes to a device where that is the backend and kernels have the order. So does
+    one matrix of an order from which on a device takes other factorizations. The LAPACK of SciPy, or NumPy's
+    for stacks, computes all else. On a device results are NaN where a matrix is not finite, or where the
+    iteration does not converge. Of host matrices that are not checked, those with Inf have NaN as results,
+    and NaN raises LinAlgError, as in NumPy.
 
     Examples
     --------
@@ -198,6 +199,11 @@ class _Problem(NamedTuple):
         """Whether all eigenvalues are wanted, of a standard problem, without other options."""
         return self[2:] == (1, None, None, None)
 
+    @property
+    def is_standard(self) -> bool:
+        """Whether all eigenvalues are wanted, or a subset, of a standard problem by any routine."""
+        return self.type == 1 and self.driver is None
+
     def checked(self, n: int, is_generalized: bool) -> _Problem:
         """The options with numbers for subsets of n eigenvalues; ValueError where one does not fit."""
         name, driver = self.name, self.driver
@@ -261,9 +267,10 @@ def _solved(
             repeated = repeated_eigen(name, a, problem.low, with_vectors)
             if repeated is not None:
                 return repeated[:2]
-        found = of_scipy("eigh", a, lower=problem.low, eigvals_only=not with_vectors)
-        if found is not None:
-            return found if with_vectors else (found, None)
+        if not is_for_device(a):
+            found = of_scipy("eigh", a, lower=problem.low, eigvals_only=not with_vectors)
+            if found is not None:
+                return found if with_vectors else (found, None)
     arrays = taken(name, passed)
     flags = [
         arrays.may_overwrite(flag, name, f"overwrite_{argument}", each)
@@ -281,6 +288,8 @@ def _solved(
         problem = problem.checked(orders[0], len(orders) > 1)
         if arrays.library.host and len(orders) == 1 and problem.is_plain and not any(flags):
             values, vectors = eigenpairs(name, arrays, arrays.cast(arrays.each[0]), problem.low, with_vectors)
+        elif len(orders) == 1 and problem.is_standard and not any(flags) and is_for_device(arrays.each[0]):
+            values, vectors = _of_subset(arrays, problem, arrays.each[0], problem.low, with_vectors)
         elif arrays.library.host:
             values, vectors = _by_scipy(arrays, problem, with_vectors, flags)
         else:

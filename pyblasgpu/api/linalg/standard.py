@@ -15,9 +15,10 @@ from ...cpu.scipy.level3 import at_elements
 from ...cpu.scipy.stacks import over_stacks, scipys_linalg
 from ...cpu.scipy.values import is_finite
 from ...database.policy import MAX_VALUE
+from ...frontend.calls.direct import order_on_processor
 from ...frontend.calls.lazy_routines import policy_at, routine_module
-from ...types import Dtype
-from ..lapack.eigen import Vectors, eigen_of_host_stack, eigen_on_device
+from ...types import Dtype, dtype_of
+from ..lapack.eigen import Vectors, eigen_of_host_arrays, eigen_on_device
 from ..lapack.singular import refined_columns, svd_of_host_stack, svd_on_device
 from .arrays import Arrays
 from .gram_triplets import gram_triplets
@@ -26,7 +27,15 @@ from .polar_division import divided_triplets, polar_triplets
 from .spectral_division import divided_eigenpairs
 from .structures import mirrored
 
-__all__ = ["eigenpairs", "matrix_or_stack", "of_scipy", "refuse_nan", "singular_triplets", "square_order"]
+__all__ = [
+    "eigenpairs",
+    "is_for_device",
+    "matrix_or_stack",
+    "of_scipy",
+    "refuse_nan",
+    "singular_triplets",
+    "square_order",
+]
 
 
 def matrix_or_stack(name: str, argument: str, array: Any) -> tuple[int, int]:
@@ -82,7 +91,7 @@ def eigenpairs(
     are_wanted = bool(with_vectors)
 
     def solve(each: np.ndarray) -> tuple[Any, Any]:
-        found = eigen_of_host_stack(name, arrays.dtype, each, low, are_wanted)
+        found = eigen_of_host_arrays(name, arrays.dtype, each, low, with_vectors)
         if found is None:
             return _eigenpairs_on_host(each, low, are_wanted, driver)
         _raise_unconverged(name, found[-1])
@@ -162,11 +171,19 @@ def of_scipy(name: str, a: Any, *arguments: Any, **options: Any) -> Any | None:
         return None
 
 
+def is_for_device(a: Any) -> bool:
+    """Whether `a` is a NumPy matrix of one of the four dtypes that is large enough for a device."""
+    if type(a) is not np.ndarray or a.ndim != 2 or a.dtype.char not in "fdFD":
+        return False
+    return bool(a.shape[-1] >= order_on_processor(dtype_of(a.dtype).letter))
+
+
 def _raise_unconverged(name: str, info: Any) -> None:
-    """LinAlgError where the iteration has failed for a host matrix of a stack."""
+    """LinAlgError where the iteration has failed for a host matrix, or some of a stack."""
     bad = np.flatnonzero(info)
     if bad.size:
-        raise LinAlgError(f"{name}: the iteration does not converge for the matrices {bad.tolist()}")
+        which = f" for the matrices {bad.tolist()}" if np.ndim(info) else ""
+        raise LinAlgError(f"{name}: the iteration does not converge{which}")
 
 
 def refuse_nan(name: str, matrix: np.ndarray, low: bool | None = None) -> None:
