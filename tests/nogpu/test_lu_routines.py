@@ -281,6 +281,25 @@ def test_new_results_of_small_matrices_without_a_copy(kernels, n, launched):
     assert counts == launched
 
 
+@pytest.mark.parametrize("adjoint", [False, True])
+@pytest.mark.parametrize("n, launched", [(5, 1), (40, None)])
+def test_new_solutions_from_the_right(kernels, n, launched, adjoint):
+    """X op(A) = B, of small matrices by one launch, which reads B with its own strides."""
+    a, b = uniform("z", 3, n, n), uniform("z", 3, 2, n)
+    a += n * np.eye(n)
+    before, x = b.copy(), np.full((3, n, 2), np.nan + 0j).swapaxes(1, 2)
+    piv, info, factors = (np.empty(shape, complex) for shape in ((3, n, 1), (3, 1, 1), (3, n, n)))
+    for routine, arrays, flags in (
+        (new_results.lu, (a, piv, info, factors), {}),
+        (new_results.lu_solution, (factors, piv, b, x), {"left": False, "adjoint": adjoint}),
+    ):
+        operands = [operand(each, DTYPES["z"]) for each in arrays]
+        launches = routine(*operands, **flags)
+        launches.run([each.pointer for each in operands], 1.0, stream=0)
+    assert (b == before).all() and launched in (None, len(launches.entries))
+    np.testing.assert_allclose(x @ (a.conj().swapaxes(1, 2) if adjoint else a), b, atol=1e-12)
+
+
 @pytest.mark.parametrize("uplo", Uplo)
 def test_a_triangle_is_copied_and_factored_in_few_launches(kernels, uplo):
     """What is beyond it is not read, of stacks of single precision too large for a leaf."""

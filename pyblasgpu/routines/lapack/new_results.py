@@ -191,13 +191,16 @@ def lu_solution(
 def _emit_lu_solution(
     launches: LaunchList, factors: Operand, piv: Operand, b: Operand, x: Operand, left: bool, adjoint: bool
 ) -> None:
+    if not left:  # X op(A) = B where op(A)^T X^T = B^T
+        b, x = b.T, x.T
+
     def solve() -> None:
         if left:
             getrs.emit(launches, piv, factors, x, Trans.CONJ if adjoint else Trans.NO)
-        elif adjoint:  # X A^H = B where conj(A) X^T = B^T
-            getrs.emit(launches, piv, factors.conjugate(), x.T, Trans.NO)
+        elif adjoint:
+            getrs.emit(launches, piv, factors.conjugate(), x, Trans.NO)
         else:
-            getrs.emit(launches, piv, factors, x.T, Trans.TRANS)
+            getrs.emit(launches, piv, factors, x, Trans.TRANS)
 
     emit_from(launches, b, x, lambda: emit_copy(launches, 1.0, b, x), solve)
 
