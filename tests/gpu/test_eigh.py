@@ -66,8 +66,8 @@ def test_eigenvalues_of_hard_matrices(n):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("letter", DTYPES)
 def test_special_matrices(letter, kind):
-    for n in (3, 8, 30, 60, 100, 150, 400):
-        a = hermitian(kind, letter, 4 if n < 200 else 2, n)
+    for n, batch in ((3, 4), (8, 4), (30, 4), (30, 200), (60, 4), (100, 4), (150, 4), (400, 2)):
+        a = hermitian(kind, letter, batch, n)
         w, v, info = eigh(a)
         assert not info.any(), n
         check_eigen(a, w, v)
