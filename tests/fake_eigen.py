@@ -190,7 +190,10 @@ def tridiagonal_merge(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -
     for z in range(batch):
         coupling, zeros = e[z, half - 1], np.zeros(half)
         vector = np.concatenate([last[2 * z], np.sign(coupling) * first[2 * z + 1]])
-        values[z], vectors = np.linalg.eigh(np.diag(d[z]) + abs(coupling) * np.outer(vector, vector))
+        whole = np.diag(d[z]) + abs(coupling) * np.outer(vector, vector)
+        values[z], vectors = np.nan, np.full_like(whole, np.nan)
+        if np.isfinite(whole).all():
+            values[z], vectors = np.linalg.eigh(whole)
         unit = 1.0
         if options & IS_LAST:
             unit = _reals(fake.dtype, pointers[6], 1, 1, batch, 1)[z, 0]

@@ -53,16 +53,16 @@ def _squares(name: str, arrays: Arrays, a: Any) -> Triplets | None:
 def _by_products(name: str, arrays: Arrays, a: Any) -> Triplets | None:
     """U, singular values and V, conjugated, as rows, of matrices with no fewer rows than columns."""
     products = gemm_of(name, a, a, arrays.dtype, trans_a="C")
-    values, v, _ = eigen_on_device(name, arrays.dtype, products, True, True)
+    _, v, _ = eigen_on_device(name, arrays.dtype, products, True, True)
     u, s, vh, info = refined_svd(name, arrays.dtype, a, v, STEPS)
-    return _by_rotations(name, arrays, a, values, v) if host_values(info).any() else (u, s, vh)
+    return _by_rotations(name, arrays, a, v) if host_values(info).any() else (u, s, vh)
 
 
-def _by_rotations(name: str, arrays: Arrays, a: Any, values: Any, v: Any) -> Triplets | None:
-    """U, singular values and V by rotations of A V; None where there is no kernel, or products overflow."""
+def _by_rotations(name: str, arrays: Arrays, a: Any, v: Any) -> Triplets | None:
+    """U, singular values and V by rotations of A V; None where there is no kernel, or a result is not finite:
+    products may overflow.
+    """
     xp = arrays.xp
-    if not host_values(xp.all(xp.isfinite(values))):
-        return None
     v = xp.flip(v, axis=-1)  # the longest columns first
     try:
         u, s, vh, _ = svd_on_device(
@@ -70,4 +70,6 @@ def _by_rotations(name: str, arrays: Arrays, a: Any, values: Any, v: Any) -> Tri
         )
     except NotImplementedError:
         return None
-    return u, s, gemm_of(name, vh, v, arrays.dtype, trans_b="C")
+    found = u, s, gemm_of(name, vh, v, arrays.dtype, trans_b="C")
+    are_finite = [xp.all(xp.isfinite(each)) for each in found]
+    return found if host_values(xp.all(xp.stack(are_finite))) else None
