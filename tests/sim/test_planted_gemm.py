@@ -38,8 +38,8 @@ DEFECTS = [
     ("gemm.mainloop", "if k_tile > 0:\n                    cuda.syncthreads()", "pass", simt()),
     ("gemm.mainloop", "staged_b, t)\n                cuda.syncthreads()", "staged_b, t)", simt()),
     # edges
-    ("gemm.epilogue", "(int32(row) < rows)", "(int32(row) <= rows)", simt(beta=0)),
-    ("gemm.epilogue", "(int32(col) < cols)", "(int32(col) < cols - 1)", simt()),
+    ("gemm.epilogue", "(int32(row) < end)", "(int32(row) <= end)", simt(beta=0)),
+    ("common.region", "rows if j < cols else 0", "rows if j < cols - 1 else 0", simt()),
     ("gemm.epilogue", INSIDE, INSIDE.replace("BLK_M", "0"), simt()),
     ("gemm.epilogue", "and ldc % RUN == 0", "", simt(m=18, VEC_M=2, PAD_A=2)),
     ("gemm.simt", "(at < extent) & (kk < depth)", "(at < extent)", simt(**NOT_SHARED)),

@@ -14,6 +14,10 @@ DEFECTS = [
     # barriers and waits
     ("gemm.persistent", FILL_PIPELINE, "wait()\n            load(0, ra", persistent("d", prefetch=True)),
     ("gemm.persistent", FILL_PIPELINE, "cuda.syncthreads()\n            load(0, ra", persistent("d", prefetch=True)),
+    # edges
+    ("gemm.epilogue", "(int32(row) < rows)", "(int32(row) < rows - 1)", persistent()),
+    ("gemm.epilogue", "(int32(col) < cols)", "(int32(col) < cols - 1)", persistent()),
+    ("gemm.epilogue", "(int32(row) < end)", "(int32(row) <= end)", persistent(min_blocks=2)),
     # what must not be read
     ("common.tile_scheduler", "quotient(order + 1, 2)", "quotient(order, 2)", simt(m=48, n=48, region=Region.LOWER)),
     ("common.tile_scheduler", "width = order | 1", "width = order", simt(m=32, n=32, region=Region.LOWER)),

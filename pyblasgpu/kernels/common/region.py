@@ -9,10 +9,10 @@ where i + shift = j.
 
 from __future__ import annotations
 
-from ...gpu.backend import device_function
+from ...gpu.backend import device_function, ptx
 from .options import STRICT, TRIANGLE, UPPER
 
-__all__ = ["contains", "contains_tile", "intersects"]
+__all__ = ["contains", "contains_tile", "intersects", "rows_of_column"]
 
 
 def _is_whole(triangular: bool | None):
@@ -47,6 +47,24 @@ def contains(triangular: bool | None = None):
         return (first <= i) & (i <= last) | is_whole(options)
 
     return is_inside
+
+
+def rows_of_column(triangular: bool | None = None):
+    """``rows_of(j, rows, cols, shift, options)``: the first of a tile's `rows` that column `j` has in the
+    region, with a diagonal, and the end of them; none beyond the `cols`.
+
+    All elements of a column are compared with these two, which takes less code than `contains`.
+    """
+    is_whole, int32 = _is_whole(triangular), ptx.types.int32
+
+    @device_function
+    def rows_of(j, rows, cols, shift, options):
+        first, end, diagonal = int32(0), int32(rows if j < cols else 0), int32(j - shift)
+        first = first if is_whole(options) or options & UPPER else diagonal
+        end = end if is_whole(options) or options & UPPER == 0 else min(end, int32(diagonal + 1))
+        return first, end
+
+    return rows_of
 
 
 def intersects(BLK_M: int, BLK_N: int, triangular: bool | None = None):

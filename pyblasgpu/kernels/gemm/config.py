@@ -159,6 +159,13 @@ class GemmConfig(KernelConfig):
         return not (self.persistent or self.has_few_registers or self.has_many_sums)
 
     @property
+    def is_alone(self) -> bool:
+        """Whether a multiprocessor holds one block of it, which is persistent: no other covers its waits, so
+        the order of its loop decides, and all registers are for that.
+        """
+        return self.persistent and self.min_blocks == 1
+
+    @property
     def needs_alignment(self) -> bool:
         """Whether the kernel copies by vectors alone, and operands that are not aligned for them take the
         `scalar_variant`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...gpu.backend import device_function, ptx, unrolled
 from ..common.options import CONJUGATE, HERMITIAN, PREFETCH_C
-from ..common.region import contains, contains_tile
+from ..common.region import contains_tile, rows_of_column
 from ..common.smem_tile import SmemTile
 from ..common.tile_iterators import l2_prefetcher
 from .config import GemmConfig
@@ -79,12 +79,12 @@ def reals_read(config: GemmConfig, run: int, triangular: bool | None = False) ->
     """Reals of C that a thread reads, `run` rows at a time, before it writes any of them; 0: one, at edges.
 
     A store keeps the loads after it from beginning before it, since it may be what they read. A persistent
-    block has fewer registers for them, as it holds the first fragments of the next tile; at edges, and in
-    masks of a triangle, there are none to spare.
+    block has fewer registers for them, as it holds the first fragments of the next tile. At edges one that
+    is alone has none to spare, nor have ordinary blocks in masks of a triangle.
     """
     width = max(run, 1) * config.dtype_facts.reals_per_element
     in_flight = READ_AHEAD_PERSISTENT if config.persistent else READ_AHEAD
-    if run == 0 and (config.persistent or triangular):
+    if run == 0 and (config.is_alone or (triangular and not config.persistent)):
         in_flight = width
     most, vectors = max(in_flight // width, 1), config.THR_M * config.THR_N // max(run, 1)
     return width * next(count for count in range(min(most, vectors), 0, -1) if vectors % count == 0)
@@ -96,7 +96,8 @@ def _writer(config: GemmConfig, product: Product, reads_c: bool, run: int, trian
     """
     REALS, THR_M, RUN = config.dtype_facts.reals_per_element, config.THR_M, max(run, 1)
     EDGE, COMPLEX, WIDTH = run == 0, config.dtype_facts.is_complex, RUN * REALS
-    MAY_BE_REAL, in_region = EDGE and COMPLEX and triangular is not False, contains(triangular)
+    ALL, rows_of = triangular is False, rows_of_column(triangular)
+    MAY_BE_REAL, FULL = EDGE and COMPLEX and not ALL, ALL and (config.is_alone or not config.persistent)
     VECTORS, TOGETHER = THR_M // RUN, reals_read(config, run, triangular) // WIDTH if reads_c else 1
     int32, int64, real = ptx.types.int32, ptx.types.int64, ptx.REALS[config.dtype_facts.real]
     row_of, col_of = product.row, product.col
@@ -108,8 +109,12 @@ def _writer(config: GemmConfig, product: Product, reads_c: bool, run: int, trian
 
     @device_function
     def is_there(row, col, rows, cols, shift, options):
-        is_inside = (int32(row) < rows) & (int32(col) < cols)
-        return is_inside & in_region(row, col, shift, options) if EDGE else True
+        if not EDGE:
+            return True
+        if FULL:  # of registers: rows of a column would take more
+            return (int32(row) < rows) & (int32(col) < cols)
+        first, end = rows_of(int32(col), rows, cols, shift, options)
+        return (int32(row) < end) & (ALL or first <= int32(row))
 
     @device_function
     def is_real(row, col, shift, options):
