@@ -148,8 +148,12 @@ class GemmConfig(KernelConfig):
     @property
     def has_few_registers(self) -> bool:
         """Whether they fill half of what the blocks of a multiprocessor leave a thread, which is not all."""
-        bound = REGISTERS // (self.threads * self.min_blocks)
-        return 2 * self._sum_registers >= bound and bound < MAX_REGISTERS
+        return 2 * self._sum_registers >= self.thread_registers < MAX_REGISTERS
+
+    @property
+    def thread_registers(self) -> int:
+        """What the blocks of a multiprocessor leave a thread."""
+        return REGISTERS // (self.threads * self.min_blocks)
 
     @property
     def serves_any_region(self) -> bool:

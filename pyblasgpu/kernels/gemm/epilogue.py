@@ -14,6 +14,8 @@ __all__ = ["c_prefetcher", "epilogue", "reals_read"]
 
 READ_AHEAD = 16  # reals of C that a thread reads before it writes any
 READ_AHEAD_PERSISTENT = 8
+#: Registers of a thread of a persistent block that reads several elements at edges before it writes them.
+WHOLE_READ = 128
 
 
 def epilogue(config: GemmConfig, product: Product, triangular: bool | None = False):
@@ -80,11 +82,13 @@ def reals_read(config: GemmConfig, run: int, triangular: bool | None = False) ->
 
     A store keeps the loads after it from beginning before it, since it may be what they read. A persistent
     block has fewer registers for them, as it holds the first fragments of the next tile. At edges one that
-    is alone has none to spare, nor have ordinary blocks in masks of a triangle.
+    is alone has none to spare, nor has one of so many that a thread has less than `WHOLE_READ`, nor have
+    ordinary blocks in masks of a triangle.
     """
     width = max(run, 1) * config.dtype_facts.reals_per_element
     in_flight = READ_AHEAD_PERSISTENT if config.persistent else READ_AHEAD
-    if run == 0 and (config.is_alone or (triangular and not config.persistent)):
+    is_full = config.is_alone or config.thread_registers < WHOLE_READ if config.persistent else triangular
+    if run == 0 and is_full:
         in_flight = width
     most, vectors = max(in_flight // width, 1), config.THR_M * config.THR_N // max(run, 1)
     return width * next(count for count in range(min(most, vectors), 0, -1) if vectors % count == 0)

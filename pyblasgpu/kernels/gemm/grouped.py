@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Self
 
 from ...errors import require
-from ...gpu.backend import by_constant, cuda, device_function, ptx, unrolled
+from ...gpu.backend import cuda, device_function, ptx, unrolled
 from ...gpu.build.compile import KernelSource
 from ...gpu.device import Device
 from ...gpu.intrinsics.mma import SHAPES
@@ -174,7 +174,7 @@ def _build(config: GemmGrouped, conj: bool):
     begin_a, begin_b = tile_iterator(inner.smem_tile_a).begin, tile_iterator(inner.smem_tile_b).begin
     product_of = simt.product_of if config.MMA_M == FMA else mma.product_of
     tile, tile_origin = _tile(inner, product_of(inner, False, conj), False, False), tile_origins(BLK_M, BLK_N)
-    compute, is_aligned = by_constant(tile.compute, tile.ONE_WAY), tile.is_aligned
+    compute, is_aligned = tile.compute, tile.is_aligned
     read_row, wide, read = row_reader(), long_integer(), ptx.load_global(1, False)
     grid_dependency_wait = ptx.grid_dependency_wait
 

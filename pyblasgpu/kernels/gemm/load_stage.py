@@ -16,10 +16,10 @@ def load_stage(config: GemmConfig, load_a: SimpleNamespace, load_b: SimpleNamesp
     loaded where `depth` is used up. ``is_aligned(a, b, lda, ldb)`` says whether vectors may load all k-tiles
     of two matrices.
 
-    A kernel checks once, and all code after it is there twice, with `vectors` a constant: where the compiler
-    keeps registers for both ways, it orders the loop worse.
+    A kernel checks once, and has a loop for each way, with `vectors` a constant: where the compiler keeps
+    registers for both ways, it orders the loop worse. `ONE_WAY`: there is one alone.
     """
-    ONE_WAY = load_a.ONE_WAY and load_b.ONE_WAY
+    ONE_WAY = (load_a.ONE_WAY and load_b.ONE_WAY) or config.needs_alignment
     a_is_aligned, b_is_aligned = load_a.is_aligned, load_b.is_aligned
     by_vectors = _starter(config, load_a.vectors, load_a.vectors_edge, load_b.vectors, load_b.vectors_edge)
     by_elements = _starter(

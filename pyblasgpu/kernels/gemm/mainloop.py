@@ -160,31 +160,48 @@ def mainloop(config: GemmConfig, product: Product, operands: Callable, advance: 
     return SimpleNamespace(start=stage.start, is_aligned=stage.is_aligned, ONE_WAY=ONE_WAY, run=run)
 
 
-def _tile_loop(
-    config: GemmConfig, product: Product, load_a: SimpleNamespace, load_b: SimpleNamespace, start: Callable
-):
-    """``run(vectors, k_tiles, registers, shared, here, sources, params, t)``: all k-tiles of a tile, those
-    that are read `here`, while those of `sources` are loaded.
+def _tile_loop(config: GemmConfig, product: Product) -> SimpleNamespace:
+    """``run(vectors, registers, shared, a, b, rows, cols, depth, lda, ldb, t)``: the products of all k-tiles
+    of a tile, from where A and B begin there; ``is_aligned`` and `ONE_WAY` of `load_stage`.
     """
-    BLK_K, STAGES, STAGE, B_TILE = config.BLK_K, config.stages, config.stage_reals, config.offset_b
+    REALS, STAGE, STAGES = config.dtype_facts.reals_per_element, config.stage_reals, config.stages
+    BLK_K, B_TILE, PREFETCH = config.BLK_K, config.offset_b, config.prefetch
+    load, offset = product.load, ptx.offset
+    load_a, load_b = (
+        loaders(k_tile, STAGES, shared)
+        for k_tile, shared in zip((config.smem_tile_a, config.smem_tile_b), config.shares, strict=True)
+    )
+    next_a, next_b = (tile_iterator(k_tile).step for k_tile in (config.smem_tile_a, config.smem_tile_b))
     finish_a, finish_b, multiply = load_a.finish, load_b.finish, mma_k_block(config, product)
+    loads = load_stage(config, load_a, load_b)
+    start, wait = loads.start, ptx.wait_async(max(STAGES - 2, 0))
     multiply_stage: Any = mainloop_step(config, product, start) if STAGES > 1 else None
-    offset = ptx.offset
 
     @device_function
-    def run(vectors, k_tiles, registers, shared, here, sources, params, t):
+    def run(vectors, registers, shared, a, b, rows, cols, depth, lda, ldb, t):
+        # (3) prologue: the first k-tiles
         acc, ra, rb, ra_next, rb_next, staged_a, staged_b = registers
-        (a, b, depth), (src_a, src_b, src_depth) = here, sources
-        rows, cols, lda, ldb, step_a, step_b = params
+        k_tiles, step_a, step_b = (depth + BLK_K - 1) // BLK_K, next_a(lda) * REALS, next_b(ldb) * REALS
+        src_a, src_b, src_depth = a, b, depth
+        for stage in range(max(STAGES - 1, 1)):
+            into = offset(shared, stage * STAGE)
+            start(vectors, into, staged_a, staged_b, src_a, src_b, lda, ldb, t, rows, cols, src_depth)
+            src_a, src_b, src_depth = offset(src_a, step_a), offset(src_b, step_b), src_depth - BLK_K
+        if PREFETCH:
+            wait()
+            cuda.syncthreads()
+            load(0, ra, rb, shared, a, b, lda, ldb, t, rows, cols, depth)
+
+        # (4) body: start to load a later k-tile, multiply the present one
         reading = 0
         for k_tile in range(k_tiles):
-            stage = offset(shared, reading * STAGE)
+            here = offset(shared, reading * STAGE)
             into = offset(shared, (reading - 1 if reading > 0 else STAGES - 1) * STAGE)
             reading = reading + 1 if reading < STAGES - 1 else 0
             if STAGES > 1:
                 there = offset(shared, reading * STAGE)
                 multiply_stage(
-                    vectors, acc, ra, rb, ra_next, rb_next, stage, there, into, staged_a, staged_b,
+                    vectors, acc, ra, rb, ra_next, rb_next, here, there, into, staged_a, staged_b,
                     src_a, src_b, rows, cols, src_depth, a, b, lda, ldb, t, rows, cols, depth,
                 )  # fmt: skip
             else:
@@ -194,35 +211,28 @@ def _tile_loop(
                 finish_b(offset(shared, B_TILE), staged_b, t)
                 cuda.syncthreads()
                 start(vectors, into, staged_a, staged_b, src_a, src_b, lda, ldb, t, rows, cols, src_depth)
-                multiply(acc, ra, rb, stage, a, b, lda, ldb, t, rows, cols, depth)
+                multiply(acc, ra, rb, here, a, b, lda, ldb, t, rows, cols, depth)
             a, src_a = offset(a, step_a), offset(src_a, step_a)
             b, src_b = offset(b, step_b), offset(src_b, step_b)
             depth, src_depth = depth - BLK_K, src_depth - BLK_K
 
-    return run
+    return SimpleNamespace(run=run, is_aligned=loads.is_aligned, ONE_WAY=loads.ONE_WAY)
 
 
 def _tile(config: GemmConfig, product: Product, triangular: bool | None, waits: bool) -> SimpleNamespace:
     """``compute(vectors, a, b, c, rows, cols, depth, shift, options, lda, ldb, ldc, t, shared, ...)``: a tile
-    of C, from where A, B and C begin there; ``is_aligned`` and `ONE_WAY` of `load_stage`.
+    of C, from where A, B and C begin there; ``is_aligned`` of `load_stage`.
+
+    Both ways to load have a loop of their own, and the rest of the kernel in common.
     """
-    real, BLK_K, STAGES = ptx.REALS[config.dtype_facts.real], config.BLK_K, config.stages
-    REALS, PREFETCH, STAGE = config.dtype_facts.reals_per_element, config.prefetch, config.stage_reals
+    real = ptx.REALS[config.dtype_facts.real]
     ACC, FRAG_A, FRAG_B = config.sums, product.fragment_a, product.fragment_b
     OLD = max(reals_read(config, run, triangular) for run in (0, product.run))
-    NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if PREFETCH else (1, 1)
-    SHARE_A, SHARE_B = config.shares
+    NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if config.prefetch else (1, 1)
     STAGED_A, STAGED_B = config.smem_tile_a.staged(config.threads), config.smem_tile_b.staged(config.threads)
-
-    load_a = loaders(config.smem_tile_a, STAGES, SHARE_A)
-    load_b = loaders(config.smem_tile_b, STAGES, SHARE_B)
-    stage = load_stage(config, load_a, load_b)
-    start, run = stage.start, _tile_loop(config, product, load_a, load_b, stage.start)
-    next_a, next_b = tile_iterator(config.smem_tile_a).step, tile_iterator(config.smem_tile_b).step
-    load, zero, write = product.load, ptx.fill(ACC), epilogue(config, product, triangular)
-    SLICES, GROUP, complete = config.SLICES_K, config.slice_threads, sum_completer(config, product)
-    wait = ptx.wait_async(max(STAGES - 2, 0))
-    offset, grid_dependency_wait = ptx.offset, ptx.grid_dependency_wait
+    loop, complete, zero = _tile_loop(config, product), sum_completer(config, product), ptx.fill(ACC)
+    multiply, write = by_constant(loop.run, loop.ONE_WAY), epilogue(config, product, triangular)
+    SLICES, GROUP, grid_dependency_wait = config.SLICES_K, config.slice_threads, ptx.grid_dependency_wait
 
     @device_function
     def compute(
@@ -236,32 +246,18 @@ def _tile(config: GemmConfig, product: Product, triangular: bool | None, waits: 
         staged_a, staged_b = cuda.local.array(STAGED_A, real), cuda.local.array(STAGED_B, real)
         zero(acc, real(0))
 
-        # (3) prologue: the first k-tiles
+        # (3) and (4): the products of all k-tiles
         if waits:
             grid_dependency_wait()
-        k_tiles, step_a, step_b = (depth + BLK_K - 1) // BLK_K, next_a(lda) * REALS, next_b(ldb) * REALS
-        src_a, src_b, src_depth = a, b, depth
-        for stage in range(max(STAGES - 1, 1)):
-            into = offset(shared, stage * STAGE)
-            start(vectors, into, staged_a, staged_b, src_a, src_b, lda, ldb, t, rows, cols, src_depth)
-            src_a, src_b, src_depth = offset(src_a, step_a), offset(src_b, step_b), src_depth - BLK_K
-        if PREFETCH:
-            wait()
-            cuda.syncthreads()
-            load(0, ra, rb, shared, a, b, lda, ldb, t, rows, cols, depth)
-
-        # (4) body: start to load a later k-tile, multiply the present one
         registers = acc, ra, rb, ra_next, rb_next, staged_a, staged_b
-        params = rows, cols, lda, ldb, step_a, step_b
-        here, sources = (a, b, depth), (src_a, src_b, src_depth)
-        run(vectors, k_tiles, registers, shared, here, sources, params, t)
+        multiply(vectors, registers, shared, a, b, rows, cols, depth, lda, ldb, t)
 
         # (5) C := alpha acc + beta C
         complete(acc, shared, t)
         if SLICES == 1 or t < GROUP:
             write(c, acc, old, ldc, t, rows, cols, shift, options, alpha, alpha_i, beta, beta_i)
 
-    return SimpleNamespace(compute=compute, is_aligned=stage.is_aligned, ONE_WAY=stage.ONE_WAY)
+    return SimpleNamespace(compute=compute, is_aligned=loop.is_aligned)
 
 
 def build(config: GemmConfig, product: Product, triangular: bool | None = False, waits: bool = True):
@@ -273,7 +269,7 @@ def build(config: GemmConfig, product: Product, triangular: bool | None = False,
     BLK_M, BLK_N = config.BLK_M, config.BLK_N
     begin_a, begin_b = tile_iterator(config.smem_tile_a).begin, tile_iterator(config.smem_tile_b).begin
     tile_origin, tile = tile_origins(BLK_M, BLK_N, triangular), _tile(config, product, triangular, waits)
-    compute, is_aligned = by_constant(tile.compute, tile.ONE_WAY), tile.is_aligned
+    compute, is_aligned = tile.compute, tile.is_aligned
 
     def gemm(
         a, b, c, m, n, k, options, lda, ldb, ldc, stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,

@@ -358,8 +358,8 @@ def build(config: GemmConfig, product: Product, triangular: bool = False):
     real, int32, shared_pointer = ptx.REALS[config.dtype_facts.real], ptx.types.int32, ptx.shared_pointer
     loop = _scheduler_loop(config, product, triangular)
     is_aligned, compute = loop.is_aligned, loop.compute
-    if not config.has_few_registers:
-        compute = by_constant(compute, loop.ONE_WAY or config.needs_alignment)
+    if config.is_alone:  # all that follows is ordered for one way to load
+        compute = by_constant(compute, loop.ONE_WAY)
 
     def gemm(
         a, b, c, partials, flags, m, n, k, options, tiles, full_waves, k_iters_per_block, remainder, lda, ldb,
