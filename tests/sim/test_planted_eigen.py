@@ -187,6 +187,7 @@ DEFECTS = [
     ("factor.eigen.svd_correction", "i0 >= tiles - j0", "i0 > tiles - j0", CORRECTED),
     ("factor.eigen.svd_results", "(other == norm and i < j)", "False", refined(are_equal=True)),
     ("factor.eigen.svd_results", "real(0) if is_good else real(1)", "real(0)", FEW),
+    ("factor.eigen.svd_results", "<= norm < real(float(\"inf\"))", "<= norm", refined(test_svd_refined.of_size)),
     ("factor.eigen.svd_results", "place * u_cs", "int64(j) * u_cs", REFINED),
     ("factor.eigen.svd_results", "place * v_cs", "int64(j) * v_cs", REFINED),
     ("factor.eigen.svd_results", "batch * stride_right", "0", REFINED),

@@ -79,6 +79,20 @@ def test_too_few_steps(error, steps):
     too_few(error, steps)
 
 
+def of_size(size=1.4e154, **kernels) -> None:
+    """Where the square of a norm overflows or underflows, info is n."""
+    a, v = given("d", 5, 4, 2, error=1e-9)
+    a[1] *= size
+    with np.errstate(over="ignore", invalid="ignore"):
+        *_, info = refine(a, v, **kernels)
+    assert info.tolist() == [0, 4]
+
+
+@pytest.mark.parametrize("size", [1.4e154, 1e-160])
+def test_norms_beyond_the_range(size):
+    of_size(size)
+
+
 def corrected(letter="d", n=34, kernels=svd_correction) -> None:
     """I + E of nearly diagonal products: of tiles on the diagonal and across it, of columns as long."""
     dtype, small = DTYPES[letter], 1e-3

@@ -2,7 +2,7 @@
 
 Norms of columns of B are singular values. A warp has a column: it adds up what the column has of those that
 follow, and counts the columns that are longer. That is where its singular value and vectors are written. If
-it departs too far from orthogonality, info is not 0.
+it departs too far from orthogonality, or its norm overflows, info is not 0.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def source(config: SvdResults) -> KernelSource:
     s, gram: pointer, BᴴB and VᴴV, n by n, of which the lower triangle is read
     b, v: pointer, B, m by n, and V, n by n, by columns
     sigma, u, right: pointer, singular values in descending order, reals, U and V in that order
-    info: int32 pointer, n where a column is not orthogonal; else it stays as it is
+    info: int32 pointer, n where a column is not orthogonal, or too short or long; else it stays as it is
     m, n, options: int32, rows and columns, and the bits `CONJ_U` and `CONJ_V`
     ld, ld_b: int32, leading dimension of `s`, `gram` and `v`, and of `b`
     sigma_step: int64, stride of singular values (reals)
@@ -177,7 +177,7 @@ def _build(config: SvdResults):
         # (2) whether column j departs, and where it is written
         add_up(acc, s, gram, norms, j, ld, n, lane)
         norm, place, limit = norms[j], int64(acc[2]), real((LIMIT * UNIT) ** 2) * real(n)
-        is_good = acc[0] <= limit and acc[1] <= limit and norm >= real(SMALL)
+        is_good = acc[0] <= limit and acc[1] <= limit and real(SMALL) <= norm < real(float("inf"))
         departs = offset(norms, n)
         if lane == 0:
             departs[t >> 5] = real(0) if is_good else real(1)
