@@ -163,11 +163,11 @@ class GemmConfig(KernelConfig):
         return not (self.persistent or self.has_few_registers or self.has_many_sums)
 
     @property
-    def is_alone(self) -> bool:
-        """Whether a multiprocessor holds one block of it, which is persistent: no other covers its waits, so
-        the order of its loop decides, and all registers are for that.
+    def is_full(self) -> bool:
+        """Whether registers and the order of the loop are for one way to load alone: those of a persistent
+        block whose waits no other of the multiprocessor covers, and those of many sums.
         """
-        return self.persistent and self.min_blocks == 1
+        return self.min_blocks == 1 if self.persistent else self.has_many_sums
 
     @property
     def needs_alignment(self) -> bool:

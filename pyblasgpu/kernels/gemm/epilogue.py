@@ -87,7 +87,7 @@ def reals_read(config: GemmConfig, run: int, triangular: bool | None = False) ->
     """
     width = max(run, 1) * config.dtype_facts.reals_per_element
     in_flight = READ_AHEAD_PERSISTENT if config.persistent else READ_AHEAD
-    is_full = config.is_alone or config.thread_registers < WHOLE_READ if config.persistent else triangular
+    is_full = config.is_full or config.thread_registers < WHOLE_READ if config.persistent else triangular
     if run == 0 and is_full:
         in_flight = width
     most, vectors = max(in_flight // width, 1), config.THR_M * config.THR_N // max(run, 1)
@@ -101,7 +101,7 @@ def _writer(config: GemmConfig, product: Product, reads_c: bool, run: int, trian
     REALS, THR_M, RUN = config.dtype_facts.reals_per_element, config.THR_M, max(run, 1)
     EDGE, COMPLEX, WIDTH = run == 0, config.dtype_facts.is_complex, RUN * REALS
     ALL, rows_of = triangular is False, rows_of_column(triangular)
-    MAY_BE_REAL, FULL = EDGE and COMPLEX and not ALL, ALL and (config.is_alone or not config.persistent)
+    MAY_BE_REAL, FULL = EDGE and COMPLEX and not ALL, ALL and (config.is_full or not config.persistent)
     VECTORS, TOGETHER = THR_M // RUN, reals_read(config, run, triangular) // WIDTH if reads_c else 1
     int32, int64, real = ptx.types.int32, ptx.types.int64, ptx.REALS[config.dtype_facts.real]
     row_of, col_of = product.row, product.col

@@ -176,6 +176,8 @@ def _tile_loop(config: GemmConfig, product: Product) -> SimpleNamespace:
     loads = load_stage(config, load_a, load_b)
     start, wait = loads.start, ptx.wait_async(max(STAGES - 2, 0))
     multiply_stage: Any = mainloop_step(config, product, start) if STAGES > 1 else None
+    real, SUMS = ptx.REALS[config.dtype_facts.real], config.sums
+    FREES = config.dtype_facts.real_size == 4 and not (loads.ONE_WAY or config.is_full)
 
     @device_function
     def run(vectors, registers, shared, a, b, rows, cols, depth, lda, ldb, t):
@@ -216,6 +218,12 @@ def _tile_loop(config: GemmConfig, product: Product) -> SimpleNamespace:
             b, src_b = offset(b, step_b), offset(src_b, step_b)
             depth, src_depth = depth - BLK_K, src_depth - BLK_K
 
+        # times one: these sums need not have the registers of the other loop, whose banks FMAs depend on
+        if FREES and vectors:
+            one = real(min(k_tiles, 1))
+            for i in range(SUMS):
+                acc[i] = acc[i] * one
+
     return SimpleNamespace(run=run, is_aligned=loads.is_aligned, ONE_WAY=loads.ONE_WAY)
 
 
@@ -223,7 +231,7 @@ def _tile(config: GemmConfig, product: Product, triangular: bool | None, waits: 
     """``compute(vectors, a, b, c, rows, cols, depth, shift, options, lda, ldb, ldc, t, shared, ...)``: a tile
     of C, from where A, B and C begin there; ``is_aligned`` of `load_stage`.
 
-    Both ways to load have a loop of their own, and the rest of the kernel in common.
+    Both ways to load have a loop of their own, and the rest of the kernel in common, unless `is_full`.
     """
     real = ptx.REALS[config.dtype_facts.real]
     ACC, FRAG_A, FRAG_B = config.sums, product.fragment_a, product.fragment_b
@@ -231,7 +239,9 @@ def _tile(config: GemmConfig, product: Product, triangular: bool | None, waits: 
     NEXT_A, NEXT_B = (FRAG_A, FRAG_B) if config.prefetch else (1, 1)
     STAGED_A, STAGED_B = config.smem_tile_a.staged(config.threads), config.smem_tile_b.staged(config.threads)
     loop, complete, zero = _tile_loop(config, product), sum_completer(config, product), ptx.fill(ACC)
-    multiply, write = by_constant(loop.run, loop.ONE_WAY), epilogue(config, product, triangular)
+    multiply, write = loop.run, epilogue(config, product, triangular)
+    if not config.is_full:
+        multiply = by_constant(multiply, loop.ONE_WAY)
     SLICES, GROUP, grid_dependency_wait = config.SLICES_K, config.slice_threads, ptx.grid_dependency_wait
 
     @device_function
@@ -257,6 +267,8 @@ def _tile(config: GemmConfig, product: Product, triangular: bool | None, waits: 
         if SLICES == 1 or t < GROUP:
             write(c, acc, old, ldc, t, rows, cols, shift, options, alpha, alpha_i, beta, beta_i)
 
+    if config.is_full:
+        compute = by_constant(compute, loop.ONE_WAY)
     return SimpleNamespace(compute=compute, is_aligned=loop.is_aligned)
 
 

@@ -358,7 +358,7 @@ def build(config: GemmConfig, product: Product, triangular: bool = False):
     real, int32, shared_pointer = ptx.REALS[config.dtype_facts.real], ptx.types.int32, ptx.shared_pointer
     loop = _scheduler_loop(config, product, triangular)
     is_aligned, compute = loop.is_aligned, loop.compute
-    if config.is_alone:  # all that follows is ordered for one way to load
+    if config.is_full:  # all that follows is ordered for one way to load
         compute = by_constant(compute, loop.ONE_WAY)
 
     def gemm(
