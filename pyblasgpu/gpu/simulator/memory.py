@@ -324,7 +324,8 @@ def adopt(array: np.ndarray) -> int:
 
 def _find(address: int) -> tuple[np.ndarray, int]:
     """The allocation that contains `address`, or that ends there, and the distance from its start."""
-    start = max((start for start in _allocations if start <= address), default=0)
+    known = tuple(_allocations)  # a collection of garbage may take some out of the registry at any step
+    start = max((start for start in known if start <= address), default=0)
     memory = _allocations.get(start)
     if memory is None or address > start + memory.size:
         raise IndexError(f"address {address:#x} is in no allocation")
