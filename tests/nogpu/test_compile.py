@@ -138,7 +138,7 @@ def test_a_tile_too_large_for_the_registers_is_noticed(home, monkeypatch):
         trans_a=False,
         trans_b=False,
         BLK_M=32,
-        BLK_N=32,
+        BLK_N=64,
         BLK_K=4,
         DIM_X=8,
         DIM_Y=16,

@@ -152,7 +152,7 @@ class GemmConfig(KernelConfig):
 
     @property
     def thread_registers(self) -> int:
-        """What the blocks of a multiprocessor leave a thread."""
+        """Registers that the blocks of a multiprocessor leave a thread."""
         return REGISTERS // (self.threads * self.min_blocks)
 
     @property
