@@ -134,7 +134,7 @@ class Array:
         return Array(self.host[index], self.device_id)
 
     def __eq__(self, other):
-        return Array(self.host == other, self.device_id)
+        return Array(self.host == getattr(other, "host", other), self.device_id)
 
     __hash__ = object.__hash__
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import fake_device
@@ -158,39 +159,49 @@ def test_singular_values_of_batches(kind, shape, letter):
     check_singular(a, values[1])
 
 
-#: A matrix of a stack, whether kernels have its shape, and whether results are found, and A V was rotated.
+#: A matrix of a stack, whether kernels have its shape, and how it is computed again.
 REFINED = [
-    ("random", False, (True, False)),
-    ("signs", False, (True, False)),
-    ("one", True, (True, True)),
-    ("one", False, (False, False)),
-    ("huge", True, (False, True)),
+    ("random", False, []),
+    ("one", True, ["svd_on_device"]),
+    ("one", False, ["graded_triplets"]),
+    ("geometric", False, ["graded_triplets"]),
+    ("zero", False, ["graded_triplets"]),
+    ("huge", True, ["svd_on_device", "solve"]),
+    ("huge", False, ["graded_triplets", "solve"]),
 ]
 
 
 @pytest.mark.parametrize("letter, shape, case", pairs("dz", [(30, 30), (40, 25), (25, 40)], REFINED), ids=str)
 def test_refined_vectors_of_batches(card, monkeypatch, letter, shape, case):
-    """By eigenvectors of AᴴA, refined or by rotations; None where neither serves."""
-    (m, n), (kind, has_kernels, expected), rotated = shape, case, []
+    """By eigenvectors of AᴴA, refined; those of one matrix by rotations, by groups of them, or by others."""
+    (m, n), (kind, has_kernels, ways), k, seen = shape, case, min(shape), []
     a = hermitian("random", letter, 3, max(m, n))[:, ::-1][:, :m, :n]
     a[1] = hermitian(kind, letter, max(m, n))[:m, :n]
-    given, own = fake_device.Array(a), gram_triplets.svd_on_device
-    arrays, k = taken("svd", {"a": given}), min(shape)
-    monkeypatch.setattr(
-        gram_triplets, "svd_on_device", lambda *a, **b: rotated.append(own(*a, **b)) or rotated[0]
-    )
+
+    def noted(name: str, function: Any, *b: Any, **options: Any) -> Any:
+        found = function(*b, **options)
+        seen.append((name, b[2].shape[0]))
+        return found
+
+    for name in ("svd_on_device", "graded_triplets"):
+        monkeypatch.setattr(gram_triplets, name, partial(noted, name, getattr(gram_triplets, name)))
+
+    def solve(x: Any) -> Any:
+        seen.append(("solve", x.shape[0]))
+        return tuple(map(fake_device.Array, np.linalg.svd(host(x), full_matrices=False)))
+
     if not has_kernels:
         monkeypatch.setattr(gesdd, "serves", lambda *_, **options: False)
-    for full in (False, True):
-        rotated.clear()
+    for full, matrices in ((False, a), (True, a), (False, a[1])):
+        given = fake_device.Array(matrices)
+        seen.clear()
         with np.errstate(all="ignore"):
-            found = gram_triplets.gram_triplets("svd", arrays, given, full)
+            found = gram_triplets.gram_triplets("svd", taken("svd", {"a": given}), given, full, solve)
         if kind != "huge" or not (full and m != n):  # QR factors are of scaled ones
-            assert (found is not None, bool(rotated)) == expected
-        if found is not None:
-            u, s, vh = map(host, found)
-            assert (u.shape[1:], vh.shape[1:]) == ((m, m if full else k), (n if full else k, n))
-            check_singular(a, s, u, vh)
+            assert seen == [(way, 1) for way in ways]
+        u, s, vh = map(host, found)
+        assert (u.shape[-2:], vh.shape[-2:]) == ((m, m if full else k), (n if full else k, n))
+        check_singular(matrices, s, u, vh)
 
 
 @pytest.mark.parametrize("letter", "dz")
@@ -242,7 +253,7 @@ def test_stacks_of_double_precision(device, monkeypatch, decide_by, kind):
         function = getattr(standard, name)
         monkeypatch.setattr(standard, name, lambda *a, f=function, n=name: seen.append(n) or f(*a))
     if kind == "one":
-        monkeypatch.setattr(standard, ways[0], lambda *a: seen.append(ways[0]))
+        monkeypatch.setattr(standard, ways[0], lambda *a: seen.append(ways[0]) or a[-1](a[2]))
     a = hermitian("random", "d", 2, 30)
     a[1] = hermitian(kind, "d", 30)
     u, s, vh = map(host, linalg.svd(fake_device.Array(a)))

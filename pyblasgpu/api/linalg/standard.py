@@ -297,18 +297,13 @@ def _triplets_on_device(
     *batch, m, n = matrix.shape
     if m and n:
         by_products = with_vectors and _goes_by_products(arrays, m, n, divides)
+
+        def solve(matrix: Any, full: bool) -> tuple[Any, Any, Any]:
+            return _other_triplets(name, arrays, matrix, full, with_vectors, divides, not by_products)
+
         if by_products and arrays.may_wait:
-            found = gram_triplets(name, arrays, matrix, full)
-            if found is not None:
-                return found
-        try:
-            if divides and _takes_longer(arrays, min(m, n), with_vectors):
-                raise NotImplementedError(name)
-            u, s, vh, _ = svd_on_device(name, arrays.dtype, matrix, full, with_vectors, not by_products)
-        except NotImplementedError:
-            if not divides:
-                raise
-            u, s, vh = _large_triplets(name, arrays, matrix, full, with_vectors)
+            return gram_triplets(name, arrays, matrix, full, partial(solve, full=False))
+        u, s, vh = solve(matrix, full)
         return (u, s, vh) if with_vectors else (None, s, None)
     s = arrays.xp.abs(arrays.xp.reshape(matrix, (*batch, 0)))
     if not with_vectors:
@@ -318,6 +313,22 @@ def _triplets_on_device(
         for each in (arrays.identity(m, m if full else 0), arrays.identity(n if full else 0, n))
     )
     return u, s, vh
+
+
+def _other_triplets(
+    name: str, arrays: Arrays, matrix: Any, full: bool, with_vectors: bool, divides: bool, keeps: bool
+) -> tuple[Any, Any, Any]:
+    """Singular values and vectors of device matrices by kernels that have them, else by other ways; the call
+    is kept if it `keeps`.
+    """
+    try:
+        if divides and _takes_longer(arrays, min(matrix.shape[-2:]), with_vectors):
+            raise NotImplementedError(name)
+        return svd_on_device(name, arrays.dtype, matrix, full, with_vectors, keeps)[:3]
+    except NotImplementedError:
+        if not divides:
+            raise
+        return _large_triplets(name, arrays, matrix, full, with_vectors)
 
 
 def _takes_longer(arrays: Arrays, k: int, with_vectors: bool) -> bool:
