@@ -33,7 +33,7 @@ UPDATES, LEAST_OF_UPDATES = "low_rank", 0.95
 
 #: Configs of products that are kept in addition for calls, of all dtypes and layouts together, and what a
 #: call counts for relative to a class. Batches and triangles of C are fewer among the calls than squares.
-FOR_CALLS, CALL_WEIGHT, FEWER_WEIGHT = 25, 2.0, 4.0
+FOR_CALLS, CALL_WEIGHT, FEWER_WEIGHT = 29, 2.0, 4.0
 #: Configs that are kept besides for the tail: calls for which none that is kept is so near the best that was
 #: timed, the ones with the most to gain first; of calls for which that many were timed.
 FOR_TAIL, LEAST_OF_CALLS, CONFIGS_OF_CALL = 30, 0.95, 4
