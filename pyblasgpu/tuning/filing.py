@@ -16,7 +16,7 @@ def file_all(document: Document, records: Iterable[Record]) -> None:
 
     A file has one Config a class. Configs are kept for calls between the classes, too, and the choice goes
     by rates wherever it finds a Config. So one that wins no class takes one whose winner has others: that at
-    which it is nearest to the winner.
+    which it is nearest to the winner. Those that were timed in few classes choose first.
     """
     records = sound(records)
     rates: dict[tuple, dict[tuple, dict[str, Record]]] = defaultdict(lambda: defaultdict(dict))
@@ -31,7 +31,7 @@ def file_all(document: Document, records: Iterable[Record]) -> None:
             if tuple(where) == place
         }
         wins = Counter(filed.values())
-        for candidate, at in of_place.items():
+        for candidate, at in sorted(of_place.items(), key=lambda each: len(each[1])):
             free = [size for size in at if size in filed and wins[filed[size]] > 1]
             if candidate in wins or not free:
                 continue

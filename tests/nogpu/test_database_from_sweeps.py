@@ -223,12 +223,12 @@ def test_what_is_best_for_updates_is_kept_beside(monkeypatch, rate, kept):
 
 
 def products(*times, size="large", extents=(4096,) * 3):
-    """Records of two Configs of SGEMM, told apart by `PAD_A`, 0 and 4, with their seconds."""
+    """Records of Configs of SGEMM, told apart by `PAD_A`, 0, 4 and so on, with their seconds."""
     full = FAMILIES["gemm_simt"].parameters_of(candidates("gemm_simt", "s", "nn", H200).left[0])
     facts = "NVIDIA H200", "sm_90", "gemm_simt", "s", "nn", size, extents
     return [
-        Record(*facts, {**full, "PAD_A": pad}, "ok", seconds, 1 / seconds)
-        for pad, seconds in zip((0, 4), times, strict=True)
+        Record(*facts, {**full, "PAD_A": 4 * number}, "ok", seconds, 1 / seconds)
+        for number, seconds in enumerate(times)
     ]
 
 
@@ -253,19 +253,21 @@ def test_what_calls_miss_is_kept_beside(monkeypatch, for_calls, for_tail, rate, 
 
 
 def test_each_product_is_filed():
-    """One that wins no class has that of a winner with several at which it is nearest."""
+    """One that wins no class has that of a winner with several at which it is nearest; the last one, which
+    was timed in 'middle' alone, has that.
+    """
     records = [
         *products(1.0, 2.0),
-        *products(1.0, 1.5, size="middle", extents=(1024,) * 3),
+        *products(1.0, 1.25, 2.0, size="middle", extents=(1024,) * 3),
         *products(1.0, 1.2, size="small", extents=(512,) * 3)[:1],
     ]
     document = winners(records, "NVIDIA H200")
     filing.file_all(document, records)
     entries = {size: entry for (*_, size), entry in document.entries.items()}
     pads = {size: entry.parameters["PAD_A"] for size, entry in entries.items()}
-    assert pads == {"large": 0, "middle": 4, "small": 0}
-    assert entries["middle"].elsewhere == {"large": 0.5}
-    assert entries["large"].elsewhere == {"middle": 1.0, "small": 1.0}
+    assert pads == {"large": 4, "middle": 8, "small": 0}
+    assert entries["large"].elsewhere == {"middle": 0.8}
+    assert entries["small"].elsewhere == {"large": 1.0, "middle": 1.0}
 
 
 def test_calls_are_gathered_from_results_of_the_benchmark(home):
