@@ -60,7 +60,7 @@ def test_level_2_is_verified_and_timed(worker, dtype, layout):
         gemv_job = Job("gemv", dtype, layout, (("gemv", config),), problems, ("aligned", "odd"))
         small, large, done = answers(worker, gemv_job)
         assert done == DONE and isinstance(small, Timing) and isinstance(large, Timing), (config, small)
-        assert 1e-6 < small.seconds < large.seconds < 1e-1
+        assert all(1e-6 < each.seconds < 1e-1 for each in (small, large))
     vendor = Job("gemv", dtype, layout, (), problems[:1], vendor=True)
     timed = answers(worker, vendor)[0]
     assert isinstance(timed, Timing) or timed.outcome == "absent"

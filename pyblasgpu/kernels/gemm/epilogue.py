@@ -104,7 +104,7 @@ def _writer(config: GemmConfig, product: Product, reads_c: bool, run: int, trian
     MAY_BE_REAL, FULL = EDGE and COMPLEX and not ALL, ALL and (config.is_full or not config.persistent)
     VECTORS, TOGETHER = THR_M // RUN, reals_read(config, run, triangular) // WIDTH if reads_c else 1
     int32, int64, real = ptx.types.int32, ptx.types.int64, ptx.REALS[config.dtype_facts.real]
-    row_of, col_of = product.row, product.col
+    row_of, col_of, fma = product.row, product.col, ptx.fma
     read, store = ptx.load_global(WIDTH, False), ptx.store_global_vector(WIDTH)
 
     @device_function
@@ -144,11 +144,10 @@ def _writer(config: GemmConfig, product: Product, reads_c: bool, run: int, trian
                 re += beta * old[y] - beta_i * old[y + 1]
                 im += beta * old[y + 1] + beta_i * old[y]
             acc[x], acc[x + 1] = re, im
+        elif reads_c:  # the compiler would fuse either product, by what comes before: no two kernels the same
+            acc[x] = fma(alpha, acc[x], beta * old[y])
         else:
-            re = alpha * acc[x]
-            if reads_c:
-                re += beta * old[y]
-            acc[x] = re
+            acc[x] = alpha * acc[x]
 
     scale_run = unrolled(RUN, scale)
 
