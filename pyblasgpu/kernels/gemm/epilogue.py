@@ -144,7 +144,7 @@ def _writer(config: GemmConfig, product: Product, reads_c: bool, run: int, trian
                 re += beta * old[y] - beta_i * old[y + 1]
                 im += beta * old[y + 1] + beta_i * old[y]
             acc[x], acc[x + 1] = re, im
-        elif reads_c:  # the compiler would fuse either product, by what comes before: no two kernels the same
+        elif reads_c:  # the compiler would fuse one product or the other, not the same in all kernels
             acc[x] = fma(alpha, acc[x], beta * old[y])
         else:
             acc[x] = alpha * acc[x]

@@ -218,7 +218,7 @@ def _tile_loop(config: GemmConfig, product: Product) -> SimpleNamespace:
             b, src_b = offset(b, step_b), offset(src_b, step_b)
             depth, src_depth = depth - BLK_K, src_depth - BLK_K
 
-        # times one: these sums need not have the registers of the other loop, whose banks FMAs depend on
+        # times one, so the compiler may keep these sums in other registers than those of the other loop
         if FREES and vectors:
             one = real(min(k_tiles, 1))
             for i in range(SUMS):
