@@ -82,7 +82,7 @@ def reals_read(config: GemmConfig, run: int, triangular: bool | None = False) ->
 
     A store keeps the loads after it from beginning before it, since it may be what they read. A persistent
     block has fewer registers for them, as it holds the first fragments of the next tile. At edges one that
-    is alone has none to spare, nor has one of so many that a thread has less than `WHOLE_READ`, nor have
+    is alone has none to spare, nor has one that leaves a thread fewer than `WHOLE_READ`, nor have
     ordinary blocks in masks of a triangle.
     """
     width = max(run, 1) * config.dtype_facts.reals_per_element
