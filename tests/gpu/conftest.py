@@ -41,6 +41,7 @@ def current_device():
     """What is current on the thread of the tests stays current, whatever a test does."""
     cupy = pytest.importorskip("cupy")
     before = cupy.cuda.runtime.getDevice()
+    cupy.cuda.Device(before).synchronize()  # PyTorch goes back to a device only where that has a context
     yield
     after = cupy.cuda.runtime.getDevice()
     cupy.cuda.runtime.setDevice(before)
