@@ -155,27 +155,26 @@ class FakeKernel:
         region, conj = self._region(numbers[3]), bool(numbers[3] & CONJUGATE)
         if config.persistent:
             (*pointers, _, _), batch, numbers = self._walked(grid, pointers, numbers, region)
-        m, n, k, _, lda, ldb, ldc, *batch_strides = numbers
+        m, n, k, _, k_all, lda, ldb, ldc, *batch_strides = numbers
         assert config.persistent or grid[:2] == (config.grid(m, n, region), 1)
         assert self.flags["form"] in (Form.of(region), Form.EITHER)
+        last = k_all - (batch - 1) * k
+        assert 0 < last <= k
         if config.packed:
+            assert last == k
             operands = zip(config.packings, pointers, (m, n), (lda, ldb), batch_strides)
             a, b = (self._packed(*each, k, batch) for each in operands)
             c = self.view(pointers[2], m, n, 1, ldc, batch, batch_strides[2])
             self._update(c, alpha * (a @ b.swapaxes(1, 2)), beta, region)
             return
-        strides = (
-            (lda, 1) if config.trans_a else (1, lda),
-            (ldb, 1) if config.trans_b else (1, ldb),
-            (1, ldc),
-        )
-        a, b, c = (
-            self.view(pointer, *extents, *steps, batch, step, self.flags["conj"] and name == "b")
-            for name, pointer, extents, steps, step in zip(
-                "abc", pointers, ((m, k), (k, n), (m, n)), strides, batch_strides
-            )
-        )
-        self._update(c, alpha * ((a @ b).conj() if conj else a @ b), beta, region)
+        strides = (*(_steps(x, by) for x, by in ((lda, config.trans_a), (ldb, config.trans_b))), (1, ldc))
+        for first, count, depth in ((0, batch - 1, k), (batch - 1, 1, last)):
+            shapes, conjs, views = ((m, depth), (depth, n), (m, n)), (False, self.flags["conj"], False), []
+            for pointer, shape, steps, step, conj_it in zip(pointers, shapes, strides, batch_strides, conjs):
+                begin = pointer + first * step * self.dtype.itemsize
+                views.append(self.view(begin, *shape, *steps, count, step, conj_it))
+            a, b, c = views
+            self._update(c, alpha * ((a @ b).conj() if conj else a @ b), beta, region)
 
     gemm_mma = gemm_simt
 
@@ -266,7 +265,7 @@ class FakeKernel:
             TileSchedule.of_whole_tiles(blocks, tiles),
             TileSchedule.stream_k(blocks, tiles, k_tiles),
         )
-        return pointers, batch, (m, n, k, options, *strides)
+        return pointers, batch, (m, n, k, options, batch * k, *strides)
 
     def _packed(self, packing, pointer, extent, lead, step, k, batch):
         """The matrices of a packed operand: shape (batch, extent, k)."""

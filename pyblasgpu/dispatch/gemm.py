@@ -92,7 +92,7 @@ def from_override(config: Any, problem: GemmProblem, device: Device) -> KernelCh
             config, problem.extents, device, region=problem.region, workspace_limit=problem.workspace_limit
         )
     config = (problem.packed and packed_variant(config, device)) or config
-    return KernelChoice(config, OVERRIDE, 1 if config.packed and splits > 1 else splits, problem.copied)
+    return KernelChoice(config, OVERRIDE, 1 if splits > 1 and not config.cuts_k else splits, problem.copied)
 
 
 class Candidate(NamedTuple):
@@ -115,6 +115,8 @@ def fastest(problem: GemmProblem, device: Device) -> KernelChoice:
     best = _fastest(_packed_candidates(problem, device)) if problem.packed else None
     if best is None:
         best = _fastest(_candidates(problem, inf, device))
+        if best is None and problem.splits not in (None, 1):  # no Config at hand cuts k
+            return fastest(problem._replace(splits=None), device)
         if best is None:
             return fastest(without_3m(problem), device)
         if problem.packed is not False:

@@ -17,9 +17,9 @@ import numpy as np
 from ..gpu.device import Device
 from ..gpu.workspace import FLAGS
 from ..kernels.common.tile_schedule import MAX_K_TILES, TileSchedule
-from ..kernels.copy.slices import LOAD, slice_depth
+from ..kernels.copy.slices import LOAD, slices_of
 from ..model.block_cost import dram_rate
-from ..model.columns import Columns, both, pick
+from ..model.columns import Columns, both
 from ..model.occupancy import blocks_per_sm
 from ..model.score import cycles, fixup_cycles, partial_tile_bytes, tiles_of
 from ..types import Dtype, Region, Triangle
@@ -70,8 +70,8 @@ def measured_seconds_per_cycle(
     """
     launch = _Launch(columns, 1.0, tuple(np.array(extents).T[:, :, None]), Region.ALL, device)
     if splits is not None:
-        others = launch._replace(seconds_per_cycle=0.0).sliced(0.0, splits)
-        return np.maximum(seconds - others, seconds / 2) / (launch.sliced(launch.seconds(), splits) - others)
+        others = launch._replace(seconds_per_cycle=0.0).sliced(splits)
+        return np.maximum(seconds - others, seconds / 2) / (launch.sliced(splits) - others)
     cycles_taken: Any = launch.seconds()
     if columns.persistent:
         products = zip(columns.rows(np.array(columns.configs, object)), extents, strict=True)
@@ -111,7 +111,8 @@ def split_times(
     launch = _Launch(config, seconds_per_cycle, extents, region, device)
     unsplit = launch.seconds()
     if only and only > 1:
-        yield SplitTime(launch.sliced(unsplit, only), only)
+        if config.cuts_k:
+            yield SplitTime(launch.sliced(only), only)
         return
     best, splits = unsplit, 1 if only is None else only
     if only is None and _can_stream_k(config, extents, device, region, workspace_limit):
@@ -121,16 +122,15 @@ def split_times(
     policy = rates_of(device)
     best += policy.launch_seconds
     yield SplitTime(best, splits)
-    if only is not None or prod(batch) != 1:
+    if only is not None or prod(batch) != 1 or not config.cuts_k:
         return
     blocks, at_once = config.grid(m, n, region), blocks_per_sm(config, device) * device.sm_count
     each = partial_bytes(m, n, config.dtype_facts)
     for splits in slice_counts(blocks, at_once):
-        # one partial more, of what the slices leave over
-        full = (splits + 1) * each > _most(workspace_limit) or blocks * splits > MOST_WAVES * at_once
+        full = splits * each > _most(workspace_limit) or blocks * splits > MOST_WAVES * at_once
         if full or k // splits < MIN_SLICE:
             return
-        seconds = UNCERTAINTY * max(launch.sliced(unsplit, splits), policy.host_seconds)
+        seconds = UNCERTAINTY * max(launch.sliced(splits), policy.host_seconds)
         yield SplitTime(seconds, splits)
         if seconds > HOPELESS * best:
             return
@@ -165,25 +165,21 @@ class _Launch(NamedTuple):
         config, seconds_per_cycle, extents, region, device = self
         return self.seconds(stream_k=True) + seconds_per_cycle * fixup_cycles(config, extents, device, region)
 
-    def sliced(self, unsplit: float, splits: int) -> float:
-        """Seconds of the batch of slices, of what they leave over, and of their sum; `unsplit` are those of
-        all of k at once.
-        """
+    def sliced(self, splits: int) -> float:
+        """Seconds of the batch of slices, and of their sum."""
         config, device = self.config, self.device
         m, n, k = self.extents[:3]
         facts = config.dtype_facts
-        depth, rest = slice_depth(k, splits, facts)
+        depth, count = slices_of(k, splits, facts)
         covered = 1.0 if self.region is Region.ALL else 0.5  # of C and of each partial
-        operands = ((m + n) * k + covered * m * n * splits) * facts.itemsize
-        batch = self._replace(extents=(m, n, depth, splits)).seconds()
+        operands = ((m + n) * k + covered * m * n * count) * facts.itemsize
+        batch = self._replace(extents=(m, n, depth, count)).seconds()
         # neither hides behind the other as well as within an unsplit product
         products = both(batch, self.seconds_per_cycle * operands / dram_rate(device))
         policy = rates_of(device)
-        left_over = pick(rest > 0, unsplit * rest / k + policy.launch_seconds, 0.0)
-        partials = (splits + (rest > 0)) * partial_bytes(m, n, facts)
-        moved = covered * (partials + 2 * m * n * facts.itemsize)
+        moved = covered * (count * partial_bytes(m, n, facts) + 2 * m * n * facts.itemsize)
         summing = policy.sum_seconds + policy.cycle_seconds * moved / dram_rate(device)
-        seconds: float = products + policy.launch_seconds + left_over + summing
+        seconds: float = products + policy.launch_seconds + summing
         return seconds
 
 

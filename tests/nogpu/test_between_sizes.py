@@ -170,7 +170,11 @@ def with_product(monkeypatch, point: str, splits: int = 1, rate: float = 60.0) -
     extents = tuple(map(int, point.split("x")))
     before = select("gemm", DTYPES["s"], "nn", extents, H200).config
     configs = [each.config for each in throughput_model.measured("gemm_simt", "s", "nn", False, H200)]
-    other = next(each for each in configs if each.BLK_M * each.BLK_N < 2048 and each != before)
+    other = next(
+        each
+        for each in configs
+        if each.BLK_M * each.BLK_N < 2048 and each != before and (splits == 1 or each.cuts_k)
+    )
     rates = {throughput_model.config_name(each): 10.0 for each in configs if each != other}
     rates[throughput_model.config_name(other) + f"*{splits}" * (splits > 1)] = rate
     seen = Document(H200.name, products={("gemm_simt", "s", "nn", point): rates})

@@ -54,7 +54,7 @@ def test_large_tiles_of_a_panel_are_cut(levels):
         choice = select("gemm", S, "nn", extents, H200)
         m, n, k = extents
         assert choice.config == big and choice.splits > 1, extents
-        assert (choice.splits + 1) * partial_bytes(m, n, S) <= MOST_PARTIALS
+        assert choice.splits * partial_bytes(m, n, S) <= MOST_PARTIALS
         assert k // choice.splits >= 128
 
 
@@ -109,16 +109,21 @@ def test_the_workspace_has_a_limit():
         for dtype in DTYPES.values():
             config = select("gemm_simt", dtype, "nn", extents, H200).config
             for split in split_times(config, 1e-9, extents, H200):
-                assert (
-                    split.splits == 1 or (split.splits + 1) * partial_bytes(*extents[:2], dtype) <= 32 << 20
-                )
+                assert split.splits <= 1 or split.splits * partial_bytes(*extents[:2], dtype) <= 32 << 20
 
 
-def test_what_splits_leave_over_costs_a_launch(levels):
-    """The one of nearly equal products that is cut evenly should be faster."""
+def test_a_last_slice_that_is_short_costs_no_launch(levels):
     config = select("gemm_simt", S, "nn", LONG, H200).config
     even, odd = (next(split_times(config, 6e-10, (64, 64, k), H200, 32)).seconds for k in (65536, 65535))
-    assert 2e-6 < odd - even < 1e-5
+    assert odd == pytest.approx(even, rel=1e-3)
+
+
+def test_slices_are_no_tiles_of_persistent_blocks(persistent):
+    """These share the last tiles of all of k instead."""
+    assert [time.splits for time in split_times(persistent, 6e-10, LONG, H200)] == [0]
+    assert not list(split_times(persistent, 6e-10, LONG, H200, 32))
+    with override(persistent.STEM, persistent), override("splits", 5):
+        assert select("gemm", DTYPES["d"], "nn", LONG, H200).splits == 1
 
 
 def test_a_batch_is_not_cut():
@@ -142,6 +147,16 @@ def test_splits_can_be_forced_as_far_as_k_goes():
     with override("splits", 1):
         assert select("gemm", S, "nn", LONG, H200).splits == 1
     assert select("gemm", S, "nn", LONG, H200).splits > 1
+
+
+def test_what_no_config_cuts_is_computed_at_once():
+    """Of a transposed product with one conjugated factor the package has persistent kernels alone."""
+    extents, conjs = (65, 33, 336, 1), (False, True)
+    with override("splits", 7):
+        for dtype in DTYPES.values():
+            for layout in ("nn", "nt", "tn", "tt"):
+                choice = select("gemm", dtype, layout, extents, H200, conjs=conjs)
+                assert choice.splits == 7 or not choice.config.cuts_k
 
 
 def test_a_forced_config_is_not_cut_unless_that_is_forced_too():

@@ -139,7 +139,7 @@ def test_nan_reaches_what_depends_on_it_and_nothing_else():
     c, unharmed = fenced(np.zeros((1, m, n)), "F")
     a, b = (fenced(x, "F")[0] for x in (a, b))
     steps = (strides(a)[2], strides(b)[2], strides(c)[2], 0, 0, 0)
-    run(gemm_mma.source(tile), tile.grid(m, n), (a, b, c), (m, n, k, 0, *steps), (1.0, 0.0))
+    run(gemm_mma.source(tile), tile.grid(m, n), (a, b, c), (m, n, k, 0, k, *steps), (1.0, 0.0))
     assert np.isnan(c[0, 3]).all() and np.array_equal(np.delete(c[0], 3, axis=0), np.full((m - 1, n), k))
     assert unharmed()
 

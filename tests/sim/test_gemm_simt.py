@@ -75,14 +75,19 @@ def check(
     raster=0,
     gap=4,
     margin=16,
+    short=0,
 ):
-    """Run the kernel on integers between fences and compare with ``==``; `shared`: of one matrix a batch."""
+    """Run the kernel on integers between fences and compare with ``==``; `shared`: of one matrix a batch;
+    `short`: the last matrix has so much less k.
+    """
     rng, dtype = np.random.default_rng(m + 10 * n + 100 * k), DTYPES[tile.dtype]
     counts = (1 if "a" in shared else batch), (1 if "b" in shared else batch), batch
     shapes = (m, k), (k, n), (m, n)
     a, b, c = (integers(rng, (count, *shape), dtype) for count, shape in zip(counts, shapes, strict=True))
+    a[-1, :, k - short :] = 0
     a_seen, b_seen = (a.conj() if conj_a else a), (b.conj() if conj_b else b)
     expected = alpha * (a_seen @ b_seen) + (beta * c if beta else 0)
+    a[-1, :, k - short :], b[-1, k - short :] = np.nan, np.nan
     if not beta:
         c[...] = np.nan
     expected, c = in_region(region, expected, c)
@@ -96,7 +101,7 @@ def check(
         kernels.source(tile, Form.of(region), conj),
         tile.grid(m, n, region),
         (a, b, c),
-        (m, n, k, options_of(region, conj_sums, raster=raster), *steps),
+        (m, n, k, options_of(region, conj_sums, raster=raster), batch * k - short, *steps),
         (alpha, beta),
         batch,
     )
@@ -215,6 +220,12 @@ def test_beta_zero_does_not_read_c():
     check(config("z", stages=2), alpha=1j, beta=0.0)
 
 
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("letter, short", [("s", 1), ("d", 7), ("c", 8), ("z", 11)])
+def test_slices_of_k_of_which_the_last_is_short(letter, layout, short):
+    check(config(letter, *layout, stages=3), k=12, batch=3, short=short)
+
+
 @pytest.mark.parametrize("shared", ["", "a", "b", "ab"])
 def test_batch(shared):
     check(config("s", True, True, stages=2), batch=3, shared=shared)
@@ -268,7 +279,7 @@ def test_infinities_and_nans_reach_what_depends_on_them():
     a, b = np.ones((17, 5), order="F"), np.ones((5, 9), order="F")
     a[3, 2], b[4, 7] = np.inf, np.nan
     c = np.zeros((17, 9), order="F")
-    run(gemm_simt.source(tile), tile.grid(17, 9), (a, b, c), (17, 9, 5, 0, 17, 5, 17, 0, 0, 0), (1.0, 0.0))
+    run(gemm_simt.source(tile), tile.grid(17, 9), (a, b, c), (17, 9, 5, 0, 5, 17, 5, 17, 0, 0, 0), (1.0, 0.0))
     assert np.isnan(c[:, 7]).all()
     clean = np.delete(c, 7, axis=1)
     assert np.isinf(clean[3]).all()

@@ -54,14 +54,27 @@ def product(
     batches = (of_a.size(m, k) * (len(a) == batch), of_b.size(n, k) * (len(b) == batch), strides(c)[0])
     source, scalars = kernels.source(tile), (alpha, beta)
     if not schedule:
-        run(source, tile.grid(m, n), (left, right, c), (m, n, k, 0, *leads, *batches), scalars, batch)
+        run(
+            source,
+            tile.grid(m, n),
+            (left, right, c),
+            (m, n, k, 0, k * batch, *leads, *batches),
+            scalars,
+            batch,
+        )
     else:
         k_tiles = -(-k // tile.BLK_K)
         scheduled = SCHEDULES[schedule](blocks, batch * tile.grid(m, n), k_tiles)
         pieces = np.full(scheduled.blocks * tile.BLK_M * tile.BLK_N, np.nan, c.dtype)
         flags = np.zeros(scheduled.blocks, c.real.dtype)
         operands = left, right, c, pieces, flags
-        run(source, scheduled.blocks, operands, (m, n, k, 0, *scheduled[1:], *leads, *batches), scalars)
+        run(
+            source,
+            scheduled.blocks,
+            operands,
+            (m, n, k, 0, *scheduled[1:], *leads, *batches),
+            scalars,
+        )
     assert np.array_equal(c, expected)
     assert unharmed()
 
@@ -205,7 +218,11 @@ def test_infinities_meet_no_zeros_of_the_padding():
     leads = of_a.steps(17, 5).tile, of_b.steps(9, 5).tile, strides(c)[2]
     left, right = laid(of_a, a[None]), laid(of_b, b.T[None])
     run(
-        gemm_simt.source(tile), tile.grid(17, 9), (left, right, c), (17, 9, 5, 0, *leads, 0, 0, 0), (1.0, 0.0)
+        gemm_simt.source(tile),
+        tile.grid(17, 9),
+        (left, right, c),
+        (17, 9, 5, 0, 5, *leads, 0, 0, 0),
+        (1.0, 0.0),
     )
     assert np.isnan(c[0, :, 7]).all()
     clean = np.delete(c[0], 7, axis=1)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pyblasgpu.kernels.copy import split_k_reduce
-from pyblasgpu.kernels.copy.slices import slice_depth
+from pyblasgpu.kernels.copy.slices import slices_of
 from pyblasgpu.kernels.copy.split_k_reduce import SplitKReduce
 from pyblasgpu.testing.reference import fenced, integers
 from pyblasgpu.types import DTYPES, Region
@@ -113,7 +113,7 @@ def test_splits_cover_k_and_begin_where_vectors_may(letter):
     dtype = DTYPES[letter]
     for k in (1, 7, 64, 1000, 65536, 4099):
         for splits in (1, 2, 3, 7, 16, 128):
-            depth, rest = slice_depth(k, splits, dtype)
-            assert splits * depth + rest == k
+            depth, count = slices_of(k, splits, dtype)
+            assert (count - 1) * depth < k <= count * depth and count <= splits
             assert depth * dtype.itemsize % 16 == 0
-            assert 0 <= rest < splits * 16 // dtype.itemsize
+            assert (depth - 16 // dtype.itemsize) * splits < k

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from ...types import Dtype
 
-__all__ = ["LOAD", "slice_depth"]
+__all__ = ["LOAD", "slices_of"]
 
 LOAD = 16  # bytes of one load
 
 
-def slice_depth(k: int, splits: int, dtype: Dtype) -> tuple[int, int]:
-    """The depth of each of `splits` slices of `k`, and what is left over: less than 16 bytes for each slice.
+def slices_of(k: int, splits: int, dtype: Dtype) -> tuple[int, int]:
+    """The depth of a slice of `k`, and how many there are, at most `splits`. The last may be less deep.
 
     Slices are multiples of 16 bytes deep, so that vectors of A and B may begin where a slice does.
     """
     grain = LOAD // dtype.itemsize
-    depth = k // splits // grain * grain
-    return depth, k - splits * depth
+    depth = -(-k // (splits * grain)) * grain
+    return depth, -(-k // depth)

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from ...gpu.backend import by_constant, cuda, device_function, ptx, unrolled
+from ..common.region import intersects
 from ..common.tile_iterators import tile_iterator
 from ..common.tile_loaders import loaders
 from ..common.tile_scheduler import tile_origins
@@ -281,17 +282,20 @@ def build(config: GemmConfig, product: Product, triangular: bool | None = False,
     BLK_M, BLK_N = config.BLK_M, config.BLK_N
     begin_a, begin_b = tile_iterator(config.smem_tile_a).begin, tile_iterator(config.smem_tile_b).begin
     tile_origin, tile = tile_origins(BLK_M, BLK_N, triangular), _tile(config, product, triangular, waits)
-    compute, is_aligned = tile.compute, tile.is_aligned
+    compute, is_aligned, meets = tile.compute, tile.is_aligned, intersects(BLK_M, BLK_N, triangular)
 
     def gemm(
-        a, b, c, m, n, k, options, lda, ldb, ldc, stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
+        a, b, c, m, n, k, options, k_all, lda, ldb, ldc, stride_a, stride_b, stride_c, alpha, alpha_i, beta,
+        beta_i,
     ):  # fmt: skip
         # (1) the tile of this block
         t = cuda.threadIdx.x
         tiles_m, tiles_n = (m + BLK_M - 1) // BLK_M, (n + BLK_N - 1) // BLK_N
         row0, col0 = tile_origin(cuda.blockIdx.x, tiles_m, tiles_n, options)
-        rows, cols, depth, shift = m - row0, n - col0, int32(k), row0 - col0
-        batch = int64(cuda.blockIdx.z)
+        rows, cols, shift, batch = m - row0, n - col0, row0 - col0, int64(cuda.blockIdx.z)
+        depth = int32(min(int64(k), k_all - batch * k))
+        if triangular is not False:  # squares of tiles have some of which nothing is computed
+            depth = depth if meets(shift, options) and rows > 0 and cols > 0 else int32(0)
         a = offset(a, (batch * stride_a + begin_a(row0, int64(0), lda)) * REALS)
         b = offset(b, (batch * stride_b + begin_b(col0, int64(0), ldb)) * REALS)
         c = offset(c, (batch * stride_c + col0 * ldc + row0) * REALS)

@@ -18,7 +18,7 @@ __all__ = ["kernel_source", "plain_kernels"]
 PARAMETERS = parameters(
     "pointer: a, b, c",
     "int32: m, n, k, options",
-    "int64: lda, ldb, ldc, stride_a, stride_b, stride_c",
+    "int64: k_all, lda, ldb, ldc, stride_a, stride_b, stride_c",
     "real: alpha, alpha_i, beta, beta_i",
 )
 PERSISTENT = parameters(
@@ -57,8 +57,9 @@ def kernel_source(
     Kernel parameters
     -----------------
     a, b, c: pointer, A, B, C
-    m, n, k: int32, extents
+    m, n, k: int32, extents; of a batch `k` is that of each matrix but the last
     options: int32, C's triangle, whether A B is conjugated (`kernels.common.options`)
+    k_all: int64, k of all matrices of the batch together; the last one has what the others leave, at most `k`
     lda, ldb, ldc: int64, leading dimensions (elements)
     stride_a, stride_b, stride_c: int64, batch strides (elements)
     alpha, alpha_i, beta, beta_i: real, parts of alpha and beta

@@ -22,7 +22,7 @@ from ...dispatch.overrides import Algorithm, method_of
 from ...dispatch.split_k import STREAM_K, tile_schedule_of
 from ...gpu.device import current
 from ...kernels.common.options import options_of
-from ...kernels.copy.slices import slice_depth
+from ...kernels.copy.slices import slices_of
 from ...kernels.gemm.config import GemmConfig
 from ...kernels.gemm.form import Form, relative_conjugation
 from ...kernels.registry import family_of
@@ -240,19 +240,14 @@ def _emit_of_packed(launches: LaunchList, config: GemmConfig, product: GemmArgum
 
 
 def _emit_split(launches: LaunchList, config: GemmConfig, product: GemmArguments, splits: int) -> None:
-    """Slices of k as one batch, what they leave over as a product of its own, and their sum."""
+    """Slices of k as one batch, of which the last may have less k, and their sum."""
     a, b, c = product.a, product.b, product.c
-    depth, rest = slice_depth(a.cols, splits, launches.dtype)
-    partials = launches.scratch(c.rows, c.cols, splits + (rest > 0))
-    slices_a = a._replace(cols=depth, batch=splits, batch_stride=depth * a.col_stride)
-    slices_b = b._replace(rows=depth, batch=splits, batch_stride=depth * b.row_stride)
-    slices = partials.matrices(0, splits)
-    _emit_product(launches, config, GemmArguments(1.0, slices_a, slices_b, 0.0, slices, product.region))
-    if rest:
-        done = splits * depth
-        rest_a, rest_b = a.block(0, done, a.rows, rest), b.block(done, 0, rest, b.cols)
-        left = partials.matrices(splits, 1)
-        _emit_product(launches, config, GemmArguments(1.0, rest_a, rest_b, 0.0, left, product.region))
+    depth, count = slices_of(a.cols, splits, launches.dtype)
+    partials = launches.scratch(c.rows, c.cols, count)
+    slices_a = a._replace(cols=depth, batch=count, batch_stride=depth * a.col_stride)
+    slices_b = b._replace(rows=depth, batch=count, batch_stride=depth * b.row_stride)
+    slices = GemmArguments(1.0, slices_a, slices_b, 0.0, partials, product.region)
+    _emit_product(launches, config, slices, k_all=a.cols)
     _emit_sum(launches, product, partials)
 
 
@@ -277,14 +272,20 @@ def _emit_sum(launches: LaunchList, product: GemmArguments, partials: Operand) -
 
 
 def _emit_product(
-    launches: LaunchList, config: GemmConfig, product: GemmArguments, stream_k: bool = False
+    launches: LaunchList,
+    config: GemmConfig,
+    product: GemmArguments,
+    stream_k: bool = False,
+    k_all: int | None = None,
 ) -> None:
-    """The product with A and B in the layout of `config`; `stream_k`: tiles may be split."""
+    """The product with A and B in the layout of `config`; `stream_k`: tiles may be split; `k_all`: of all
+    slices together.
+    """
     a, b = product.a, product.b
     if config.needs_alignment:
         config = match_alignment(config, alignments(config.layout, a, b))
     lda, ldb = a.leading_dimension(config.trans_a), b.leading_dimension(config.trans_b)
-    _emit_kernel(launches, config, product, (lda, ldb), a.cols, stream_k)
+    _emit_kernel(launches, config, product, (lda, ldb), a.cols, stream_k, k_all)
 
 
 def _emit_kernel(
@@ -294,6 +295,7 @@ def _emit_kernel(
     leading_dimensions: tuple[int, ...],
     k: int,
     stream_k: bool,
+    k_all: int | None = None,
 ) -> None:
     """The launch; `leading_dimensions` are the strides of A, B that are not 1."""
     alpha, a, b, beta, c, region, _ = product
@@ -306,10 +308,10 @@ def _emit_kernel(
     batch = c.batch
 
     def integers(a: Operand, b: Operand, c: Operand, *_) -> tuple:
-        tiles_of_blocks = schedule[1:] if schedule else ()
+        rest = schedule[1:] if schedule else (k_all or batch * k,)
         steps = (x.batch_stride if batch > 1 else 0 for x in (a, b, c))  # of one matrix it means nothing
         strides = (*leading_dimensions, c.col_stride, *steps)
-        return c.rows, c.cols, k, options, *tiles_of_blocks, *strides
+        return c.rows, c.cols, k, options, *rest, *strides
 
     tiles = config.grid(c.rows, c.cols, region)
     schedule = tile_schedule_of(config, tiles * c.batch, k, device, stream_k, launches.tiles_per_block)

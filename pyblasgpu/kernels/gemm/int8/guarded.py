@@ -206,11 +206,13 @@ def _build(config: GemmInt8Guarded):
             none = int64(0)
             if COMPLEX and conj != 0:
                 multiply_conj(
-                    a, b, c, m, n, k, options, lda, ldb, ldc, none, none, none, alpha, alpha_i, beta, beta_i
-                )
+                    a, b, c, m, n, k, options, int64(k), lda, ldb, ldc, none, none, none, alpha,
+                    alpha_i, beta, beta_i,
+                )  # fmt: skip
             else:
                 multiply(
-                    a, b, c, m, n, k, options, lda, ldb, ldc, none, none, none, alpha, alpha_i, beta, beta_i
-                )
+                    a, b, c, m, n, k, options, int64(k), lda, ldb, ldc, none, none, none, alpha,
+                    alpha_i, beta, beta_i,
+                )  # fmt: skip
 
     return gemm_int8_guarded

@@ -181,8 +181,9 @@ def _build(config: GemmGuarded, conj: bool):
                 begin, depth, diagonal, last = k_of(row0, col0, k, options)
             multiply(
                 offset(a, begin * (1 if TRANS_A else lda) * REALS),
-                offset(b, begin * (ldb if TRANS_B else 1) * REALS), c, m, n, depth, options, lda, ldb, ldc,
-                stride_a, stride_b, stride_c, alpha, alpha_i, beta, beta_i,
+                offset(b, begin * (ldb if TRANS_B else 1) * REALS), c, m, n, depth, options,
+                int64(depth) * cuda.gridDim.z, lda, ldb, ldc, stride_a, stride_b, stride_c, alpha,
+                alpha_i, beta, beta_i,
             )  # fmt: skip
             if TRIANGULAR_FACTORS and diagonal < last:
                 cuda.syncthreads()
