@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from math import prod
+from math import lcm, prod
 from typing import Any
 
 import numpy as np
@@ -144,9 +144,22 @@ def in_place_cycles(
 
 
 def tiles_of(config: Any, extents: tuple[int, ...], region: Region | Triangle = Region.ALL) -> int:
-    """Tiles of all matrices of a product of (m, n, k[, batch])."""
+    """Tiles of all matrices of a product of (m, n, k[, batch]) that take their time."""
     m, n, _, *batch = extents
-    return prod(batch) * config.grid(m, n, region)
+    if isinstance(region, Triangle) or region is Region.ALL or config.persistent:
+        return prod(batch) * config.grid(m, n, region)
+    return prod(batch) * _met_tiles(config, m, n, region)
+
+
+def _met_tiles(config: Any, m: int, n: int, region: Region) -> int:
+    """Tiles that a triangle meets, a mean where its last square of tiles is not whole: blocks of the other
+    tiles of its squares compute nothing.
+    """
+    BLK_M, BLK_N = (config.BLK_N, config.BLK_M) if region.is_upper else (config.BLK_M, config.BLK_N)
+    m, n = (n, m) if region.is_upper else (m, n)
+    rows, columns, across = -(-m // BLK_M), -(-n // BLK_N), lcm(BLK_M, BLK_N) // BLK_N
+    above = (columns - 1) / 2 * BLK_N / BLK_M - (across - 1) / (2 * across)
+    return round(columns * (rows - above))
 
 
 def fixup_cycles(
