@@ -9,7 +9,7 @@ from fake_routines import determinants, elements, solve_at_once
 from scipy.linalg.lapack import get_lapack_funcs
 
 from pyblasgpu.kernels.common.options import CONJUGATE, MIRRORED, UNIT
-from pyblasgpu.kernels.factor.lu.getrs_small import UNLESS_FAILED
+from pyblasgpu.kernels.factor.lu.getrs_small import INVERTS, UNLESS_FAILED
 from pyblasgpu.operands import Operand
 from pyblasgpu.types import DTYPES, INT32
 
@@ -131,6 +131,9 @@ def getrs_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
     mirrored, failed = bool(options & MIRRORED), np.zeros((batch, 1), bool)
     if options & UNLESS_FAILED:
         failed = words(pointers[1], 1, 1, batch, i_step) != 0
+    if options & INVERTS:
+        _inverses(fake, pointers, n, (lu_rs, lu_cs, batch, lu_step), i_step)
+        return
     pivots = np.zeros((batch, 0), int) if mirrored else words(pointers[0], n, step, batch, p_step)
     lu = fake.view(pointers[2], n, n, lu_rs, lu_cs, batch, lu_step, bool(options & CONJUGATE))
     b = fake.view(pointers[4], n, r, b_rs, b_cs, batch, b_step)
@@ -148,6 +151,17 @@ def getrs_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
             b[z] = np.linalg.solve(upper, np.linalg.solve(lower, b[z][rows]))
         else:
             b[z][rows] = np.linalg.solve(upper, np.linalg.solve(lower, b[z]))
+
+
+def _inverses(fake: Any, pointers: tuple, n: int, steps: tuple, i_step: int) -> None:
+    """Lower triangles of inverses in place of Cholesky factors, of which singular ones stay."""
+    info, lower = words(pointers[1], 1, 1, steps[2], i_step), np.tri(n, dtype=bool)
+    for z, factor in enumerate(fake.view(pointers[2], n, n, *steps)):
+        zeros = np.flatnonzero(factor.diagonal() == 0)
+        info[z, 0] = zeros[0] + 1 if zeros.size else 0
+        if not zeros.size:
+            inverse = np.linalg.inv(np.tril(factor))
+            factor[lower] = (inverse.conj().T @ inverse)[lower]
 
 
 def gesv_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None:

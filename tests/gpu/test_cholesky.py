@@ -185,6 +185,24 @@ def test_trtri_of_a_stack(letter, n):
     assert (residual <= bound * (abs(x) @ abs(wide) @ abs(x) @ abs(wide))[good]).all()
 
 
+@pytest.mark.parametrize("letter", DTYPES)
+@pytest.mark.parametrize("n, count, low", [(3, 7, 1), (4, 9000, 0), (13, 3000, 1), (16, 3000, 0)])
+def test_potri_of_a_stack(letter, n, count, low):
+    """Many small inverses are solutions; a singular factor stays."""
+    a = np.stack([definite(n, letter) + z % 5 * np.eye(n) for z in range(7)])
+    c = np.linalg.cholesky(a)
+    factors = spoilt((c if low else c.conj().swapaxes(1, 2)).astype(a.dtype), low)
+    stack = cupy.asarray(np.resize(factors, (count, n, n)))
+    stack[5, n // 2, n // 2] = 0
+    actual, info = lapack.potri(stack, lower=low)
+    assert info.get().tolist() == [n // 2 + 1 if z == 5 else 0 for z in range(count)]
+    assert cupy.array_equal(actual[5], stack[5], equal_nan=True)
+    inverses = np.stack([triangle(each, low) for each in np.linalg.inv(a)])
+    for z in {0, 1, 6, count - 1}:
+        error = abs(triangle(actual[z].get(), low) - inverses[z % 7]).max()
+        assert error < 50 * (n + 2) * DTYPES[letter].unit_roundoff * abs(inverses[z % 7]).max()
+
+
 @pytest.mark.parametrize("low", [0, 1])
 @pytest.mark.parametrize("letter", DTYPES)
 def test_lauum_potri_and_solutions(letter, low):

@@ -194,7 +194,17 @@ def test_solutions(letter, n, columns, trans):
 
 @pytest.mark.parametrize("letter", DTYPES)
 @pytest.mark.parametrize(
-    "n, columns, count", [(3, 1, 70000), (8, 4, 37), (12, 2, 33), (16, 5, 9), (32, 16, 3), (27, 1, 100)]
+    "n, columns, count",
+    [
+        (3, 1, 70000),
+        (8, 4, 37),
+        (12, 2, 33),
+        (16, 5, 9),
+        (32, 16, 3),
+        (27, 1, 100),
+        (40, 3, 600),
+        (64, 1, 530),
+    ],
 )
 @pytest.mark.parametrize("order", "CF")
 def test_small_matrices(letter, n, columns, count, order):

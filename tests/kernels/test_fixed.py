@@ -173,7 +173,7 @@ def test_small_matrices_stay_in_registers(letter, name):
     for kernels in (getrf_small, gesv_small):
         best = FIXED[kernels.STEM].fixed_config(letter)
         sources += [kernels.source(best.specialize(order, device)) for order in best.WIDTHS]
-    sources.append(getrs_small.source(getrs_small.GetrsSmall(letter)))
+    sources += [getrs_small.source(each) for each in getrs_small.GetrsSmall(letter).variants]
     sources.append(getrf_column.source(getrf_column.GetrfColumn(letter)))
     for source in sources:
         in_single(source, letter, device.cc)

@@ -11,7 +11,6 @@ from fake_kernels import install, operand, run
 from matrices import uniform
 
 from pyblasgpu.database import FIXED
-from pyblasgpu.database.policy import reference
 from pyblasgpu.dispatch.overrides import override
 from pyblasgpu.frontend.calls.lazy_routines import after_copy
 from pyblasgpu.gpu.device import known, stand_ins
@@ -99,9 +98,24 @@ def test_small_matrices_are_one_launch(kernels, letter, m, n):
 
 
 @pytest.mark.parametrize("trans", Trans)
-@pytest.mark.parametrize("n, r, batch", [(1, 1, 3), (7, 5, 70), (32, 16, 2), (32, 17, 2), (20, 1, 1)])
-def test_solutions_of_small_matrices(kernels, trans, n, r, batch):
-    """Few right-hand sides take one launch; groups of lanes share them where there are few."""
+@pytest.mark.parametrize(
+    "n, r, batch, at_once",
+    [
+        (1, 1, 3, True),
+        (7, 5, 70, True),
+        (32, 16, 2, True),
+        (32, 17, 2, False),
+        (20, 1, 1, True),
+        (33, 4, 528, True),
+        (33, 4, 527, False),
+        (33, 5, 528, False),
+        (65, 1, 528, False),
+    ],
+)
+def test_solutions_of_small_matrices(kernels, trans, n, r, batch, at_once):
+    """Few right-hand sides take one launch; groups of lanes share them where there are few. Of more than 32
+    rows matrices must be many.
+    """
     a, b = uniform("z", batch, n, n) + 4 * np.eye(n), uniform("z", batch, n, r)
     factors = [scipys.zgetrf(each) for each in a]
     integers = np.empty((batch, n, 1), complex)
@@ -110,7 +124,7 @@ def test_solutions_of_small_matrices(kernels, trans, n, r, batch):
     run(getrs, integers, np.stack([lu for lu, _, _ in factors]), x, trans=trans)
     op = {Trans.NO: a, Trans.TRANS: a.swapaxes(1, 2), Trans.CONJ: a.conj().swapaxes(1, 2)}[trans]
     np.testing.assert_allclose(op @ x, b, atol=1e-10)
-    assert (len(kernels.launches) == 1) == (r <= reference().getrs_small_max_rhs)
+    assert (len(kernels.launches) == 1) == at_once
 
 
 @pytest.mark.parametrize("letter", DTYPES)

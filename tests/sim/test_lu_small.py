@@ -57,7 +57,7 @@ def solve(lu, piv, b, trans=0, groups=1, kernels=getrs_small, info=None) -> None
     """Solutions of a batch in place of `b`, where `info` is 0."""
     batch, n, r = b.shape
     op = lu if trans == 0 else lu.swapaxes(1, 2)
-    config = kernels.GetrsSmall(letter_of(b))
+    config = kernels.GetrsSmall(letter_of(b)).specialize(n)
     (lu_step, *lu_steps), (b_step, *b_steps) = strides(op), strides(b)
     options = options_of(conj=trans == 2, unit=trans == 0) | kernels.UNLESS_FAILED * (info is not None)
     strides_of_b, steps = (*b_steps, *b_steps), (n, 2, lu_step, b_step, b_step)
@@ -97,7 +97,7 @@ def check_definite(letter="d", n=7, r=1, batch=5, order="F", upper=False, kernel
     right = np.stack([random(letter, n, r, seed + 9) for seed in range(batch)])
     source, source_unharmed = fenced(right, "CF"[order == "C"])
     view, unharmed = fenced(np.full_like(right, np.nan), order)
-    config, lower = kernels.GetrsSmall(letter), stored.swapaxes(1, 2) if upper else stored
+    config, lower = kernels.GetrsSmall(letter).specialize(n), stored.swapaxes(1, 2) if upper else stored
     (step, *steps), (b_step, *b_steps) = strides(lower), strides(view)
     from_step, *from_steps = strides(source)
     options = options_of(conj=upper, mirrored=True)
@@ -109,6 +109,36 @@ def check_definite(letter="d", n=7, r=1, batch=5, order="F", upper=False, kernel
     for matrix, x, b in zip(a, view, right, strict=True):
         assert (abs(matrix @ x - b) <= 100 * n * eps * abs(matrix).max() * abs(x).max() * n).all()
     assert unharmed() and source_unharmed() and (source == right).all()
+
+
+def check_inverses(letter="d", n=7, batch=5, order="F", kernels=getrs_small) -> None:
+    """Triangles of inverses in place of Cholesky factors; one with a zero on its diagonal stays."""
+    stack = np.stack([random(letter, n, n, seed) for seed in range(batch)])
+    a = stack @ stack.conj().swapaxes(1, 2) + np.eye(n, dtype=stack.dtype)
+    factors, lower = np.linalg.cholesky(a), np.tri(n, dtype=bool)
+    factors[:, ~lower] = np.nan
+    factors[1, n // 2, n // 2] = 0
+    view, unharmed = fenced(factors, order)
+    config, info = kernels.GetrsSmall(letter).specialize(n), np.full((batch, 2), -7, np.int32)
+    step, *steps = strides(view)
+    options = options_of(mirrored=True) | kernels.INVERTS
+    integers = n, n, options, config.lanes(n), batch, 1, *steps, 1, *steps, *steps, 0, 2, step, step, step
+    run(kernels.source(config), config.grid(n, batch), (info, info, view, view, view), integers, ())
+    assert unharmed() and (info[:, 1] == -7).all() and np.isnan(view[:, ~lower]).all()
+    np.testing.assert_array_equal(info[:, 0], [n // 2 + 1 if z == 1 else 0 for z in range(batch)])
+    np.testing.assert_array_equal(view[1], factors[1])
+    eps, wide = np.finfo(a.dtype).eps, a.astype(np.result_type(a, "d"))
+    for z in set(range(batch)) - {1}:
+        inverse = np.linalg.inv(wide[z])
+        limit = 100 * n * eps * np.linalg.cond(wide[z]) * abs(inverse).max()
+        assert (abs(view[z] - inverse)[lower] <= limit).all() and not view[z].diagonal().imag.any()
+
+
+def check_tiny_pivots(kernels=getrs_small) -> None:
+    """Quotients that are finite, by divisors whose reciprocals are not."""
+    lu, piv, b = np.full((1, 1, 1), 1e-310), np.zeros((1, 1), np.int32), np.full((1, 1, 1), 1e-10)
+    solve(lu, piv, b, kernels=kernels)
+    assert b[0, 0, 0] == 1e-10 / 1e-310
 
 
 def solve_at_once(a, b, kernels=gesv_small, out="F", **changes):
@@ -270,13 +300,21 @@ def test_solutions(letter, trans):
 
 
 @pytest.mark.parametrize(
-    "n, r, groups", [(1, 1, 1), (8, 4, 1), (9, 5, 2), (32, 9, 2), (16, 2, 1), (30, 16, 4)]
+    "n, r, groups",
+    [(1, 1, 1), (8, 4, 1), (9, 5, 2), (32, 9, 2), (16, 2, 1), (30, 16, 4), (33, 1, 1), (64, 6, 2)],
 )
 def test_edges_of_solutions(n, r, groups):
     check_solutions("d", n, r, 3, groups=groups)
 
 
+@pytest.mark.parametrize("letter", DTYPES)
+def test_inverses_from_factors(letter):
+    for n, batch, order in ((1, 5, "F"), (4, 9, "C"), (13, 3, "C"), (16, 5, "F")):
+        check_inverses(letter, n, batch, order)
+
+
 def test_a_singular_triangle_divides_by_zero():
+    check_tiny_pivots()
     lu, piv, b = np.eye(4)[None], np.arange(4, dtype=np.int32)[None], np.ones((1, 4, 1))
     lu[0, 2, 2] = 0
     solve(lu, piv, b)

@@ -51,6 +51,13 @@ def definite(letter="d", **options) -> Check:
     )
 
 
+@one_each
+def inverted(letter="d", **options) -> Check:
+    return Check(
+        "getrs_small", lambda module: test_lu_small.check_inverses(letter, kernels=module, **options)
+    )
+
+
 def ties(module) -> None:
     """The largest of each column stands in several rows."""
     stack = np.random.default_rng(0).choice([1.0, -1.0], (4, 14, 2))
@@ -85,16 +92,18 @@ def determinants(test: Callable = test_determinant.check, **options) -> Check:
     return Check("determinant", lambda module: test(kernels=module, **options))
 
 
-FACTOR, SOLVE, SMALL, ROWS, COLUMN, DETERMINANT, SYSTEM = (
+FACTOR, SOLVE, SWEEP, SMALL, ROWS, COLUMN, DETERMINANT, SYSTEM = (
     f"factor.lu.{name}"
     for name in (
-        "getrf_small", "getrs_small", "small_matrices", "panel_rows", "getrf_column", "determinant", "gesv_small"
+        "getrf_small", "getrs_small", "small_sweeps", "small_matrices", "panel_rows", "getrf_column", "determinant",
+        "gesv_small",
     )
 )  # fmt: skip
 RESTORE = "factor.restore"
 INVERSE, SHARED = at_once(r=0), at_once(n=3, r=11, COLS=8)
 ONE, WARP, SINGLE = factors(), factors(m=20, n=20, batch=2), solutions()
-SEVERAL, COMPLEX = solutions(r=6), solutions("z", trans=2)
+SEVERAL, COMPLEX, COMPLEXES = solutions(r=6), solutions("z", trans=2), solutions("z", trans=2, r=2)
+TALL, INVERTED = solutions(n=40, r=2, batch=2), inverted()
 TIES, ZEROS = Check("getrf_small", ties), Check("getrf_small", zeros)
 NOT_A_NUMBER, IMAGINARY = Check("getrf_small", not_a_number), Check("getrf_small", imaginary)
 
@@ -139,24 +148,34 @@ DEFECTS = [
     (SMALL, "commit()\n        wait()", "commit()", factors(order="C")),
     (SMALL, "lane_of_row[i] * (LD", "i * (LD", factors(order="C")),
     (SMALL, "lane_of_row[lane] * (LD", "lane * (LD", ONE),
-    (SOLVE, "label = pivot", "pass", SINGLE),
-    (SOLVE, "elif label == pivot:", "elif False:", SINGLE),
-    (SOLVE, "lane_of_row[lane] = lane\n        sync_warp()", "lane_of_row[lane] = lane", SINGLE),
-    (SOLVE, "lane_of_row[label] = lane\n        sync_warp()", "lane_of_row[label] = lane", SINGLE),
+    (SOLVE, "label[s] = pivot", "pass", SINGLE),
+    (SOLVE, "elif label[s] == pivot:", "elif False:", SINGLE),
+    (SOLVE, "row_of_label[lane + s * WARP] = lane + s * WARP\n        sync_warp()", "row_of_label[lane + s * WARP] = lane + s * WARP", SINGLE),
+    (SOLVE, "row_of_label[label[s]] = lane + s * WARP\n        sync_warp()", "row_of_label[label[s]] = lane + s * WARP", SINGLE),
     (SOLVE, "int32((t - lane + i) & (WARP - 1))", "int32(i)", SINGLE),
-    (SOLVE, "int32((t - lane + j) & (WARP - 1))", "int32(j)", SINGLE),
-    (SOLVE, "(lane == j) & (unit or", "(unit or", SINGLE),
+    (SOLVE, "mine[0] if i < WARP else mine[OWN - 1]", "mine[0]", TALL),
+    (SWEEP, "if lane < columns:", "if lane < 1:", SEVERAL),
+    (SWEEP, "* y[0] + element[e + 1]", "* y[0] - element[e + 1]", COMPLEXES),
+    (SWEEP, "* y[1] - element[e + 1]", "* y[1] + element[e + 1]", COMPLEXES),
+    (SWEEP, "sign * element[s", "element[s", COMPLEXES),
+    (SWEEP, "t_re, t_im = y[0], sign * y", "t_re, t_im = y[0], y", COMPLEXES),
+    (SWEEP, "r_re, r_im = y[0], sign * y", "r_re, r_im = y[0], y", COMPLEXES),
+    (SWEEP, "get_all(0, x, slot)", "pass", SEVERAL),
+    (SWEEP, "inverses[lane * REALS], sign * inverses", "inverses[lane * REALS], inverses", COMPLEX),
+    (SWEEP, "divide_all(0, x, at[0], sign * at", "divide_all(0, x, at[0], at", COMPLEX),
+    (SWEEP, "pivot_lane, False", "int32(j), False", SINGLE),
+    (SWEEP, "pivot_lane, is_pivot, is", "pivot_lane, divides, is", solutions("s")),
+    (SWEEP, "(lane == j) & divides", "lane == j", SINGLE),
+    (SWEEP, "lane < j if backwards else lane > j", "lane < j if backwards else lane >= j", SINGLE),
+    (SWEEP, "first + left - 1", "first + left", SINGLE),
     (SMALL, "re * y + im * y_im", "re * y - im * y_im", COMPLEX),
     (SMALL, "- re * y_im - im * y", "- re * y_im + im * y", COMPLEX),
-    (SOLVE, "at[0], sign * at", "at[0], at", COMPLEX),
-    (SOLVE, "is_pivot, lane > j)", "is_pivot, lane >= j)", SINGLE),
-    (SOLVE, "& (unit or", "& (not unit or", SINGLE),
-    (SOLVE, "while j > 0:", "while j > 1:", SINGLE),
-    (SOLVE, "(other if unit else lane) * from_rs", "lane * from_rs", SINGLE),
-    (SOLVE, "(lane if unit else other) * b_rs", "lane * b_rs", solutions(trans=1)),
+    (SOLVE, "lane, not unit, False", "lane, unit, False", SINGLE),
+    (SOLVE, "int64(others[s] if unit else row) * from_rs", "int64(row) * from_rs", SINGLE),
+    (SOLVE, "int64(row if unit else others[s]) * b_rs", "int64(row) * b_rs", solutions(trans=1)),
     (SOLVE, "range(share * COLUMNS, r, groups * COLUMNS)", "range(share * COLUMNS, r, COLUMNS)", solutions(r=9, groups=2)),
     (SOLVE, "range(share * COLUMNS, r, groups * COLUMNS)", "range(0, min(r, COLUMNS), COLUMNS)", SEVERAL),
-    (SOLVE, "(at + (c + q) * b_cs) * REALS + part, ok & (c + q < r))", "(at + (c + q) * b_cs) * REALS + part, ok)", SEVERAL),
+    (SOLVE, "REALS + part, ok & (c + q < r))", "REALS + part, ok)", SEVERAL),
     (SOLVE, "matrix * stride_piv", "0", SINGLE),
     (SYSTEM, "if done + k < n:", "if k < n:", at_once(n=7, COLS=8)),
     (SYSTEM, "(j & 1) * ROW", "0", at_once()),
@@ -232,9 +251,10 @@ DEFECTS = [
     (COLUMN, "f * pivot[u + 1] - f_i * pivot[u]", "f * pivot[u + 1] + f_i * pivot[u]", columns(letter="c")),
     (COLUMN, "if re != real(0) or im != real(0):", "if True:", Check("getrf_column", test_getrf_column.check_columns_of_zeros)),
     (COLUMN, "i += int64(blocks)", "i += int64(blocks + 1)", columns(m=150, blocks=2)),
-    (SOLVE, "j * LD + lane if mirrored", "lane * LD + j if mirrored", definite()),
+    (SWEEP, "j * LD + row if mirrored", "row * LD + j if mirrored", definite(r=2)),
+    (SWEEP, "j * LD + lane if mirrored", "lane * LD + j if mirrored", definite()),
     (SOLVE, "-sign if mirrored", "sign if mirrored", definite("z")),
-    (SOLVE, "unit or mirrored", "unit", definite()),
+    (SOLVE, "unit or mirrored, mirrored", "unit, mirrored", definite()),
     (SOLVE, "if not mirrored:", "if True:", definite(n=14)),
     (SMALL, "else fast <= slow", "else fast < slow", definite(order="C")),
     (RESTORE, "== 0:", "== 3:", restored()),
@@ -243,11 +263,23 @@ DEFECTS = [
     (RESTORE, "range(reals)", "range(1)", restored(letter="c")),
     (RESTORE, "i * to_rs + j * to_cs", "i * from_rs + j * from_cs", restored()),
     (RESTORE, "int64(cuda.gridDim.x) * DIM", "int64(m) * n", restored(rows=70, columns=71)),
-    (SOLVE, "is_here & (lane < n)", "is_here", solutions(order="C")),
+    (SOLVE, "from_cs, c, r, is_here & (row < n)", "from_cs, c, r, is_here", solutions(order="C")),
     (SOLVE, "matrix * stride_info", "matrix", SINGLE),
     (SOLVE, "matrix * stride_from", "matrix * stride_b", definite()),
-    (SOLVE, "if failed:\n            other", "if False:\n            other", SINGLE),
-    (SOLVE, "if failed:  # other", "if False:  # other", SEVERAL),
+    (SOLVE, "if failed:\n            for", "if False:\n            for", SINGLE),
+    (SOLVE, "if failed and not inverts:", "if False:", SEVERAL),
+    (SWEEP, "if lane == j - p * WARP:", "if lane == j:", TALL),
+    (SWEEP, "lane + s * WARP < j if backwards", "lane < j if backwards", TALL),
+    (SWEEP, "(j & 1) * SLOT", "0", SEVERAL),
+    (SWEEP, "sync_warp()\n                if divides:", "if divides:", SEVERAL),
+    (SWEEP, "lane, sign)\n                    sync_warp()", "lane, sign)", SEVERAL),
+    (SWEEP, "inverses[row * REALS] = real(NAN)", "pass", Check("getrs_small", test_lu_small.check_tiny_pivots)),
+    (SOLVE, "int32(c) if inverts", "int32(c + 1) if inverts", INVERTED),
+    (SOLVE, "row >= c + q", "row > c + q", INVERTED),
+    (SOLVE, "if part == 1:", "if part == 2:", inverted("c")),
+    (SOLVE, "(row == c + q) & (part == 0)", "(row == c + q)", inverted("c")),
+    (SOLVE, "not (failed & inverts)", "True", INVERTED),
+    (SOLVE, "int32(first + 1)", "int32(first)", INVERTED),
 ]  # fmt: skip
 
 

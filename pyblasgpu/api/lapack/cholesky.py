@@ -96,7 +96,8 @@ def _make_potri(stem: str, name: str, dtype: Dtype | None) -> Callable[..., Any]
 
         Notes
         -----
-        The inverse of the triangle, then its product with its conjugate transpose: `trtri` and `lauum`.
+        The inverse of the triangle, then its product with its conjugate transpose: `trtri` and `lauum`. Of
+        many small matrices the columns are solutions, as `potrs` computes them.
 
         Examples
         --------

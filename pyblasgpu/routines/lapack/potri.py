@@ -1,11 +1,14 @@
-"""The inverse of a Hermitian matrix from its Cholesky factor, in place: TRTRI and LAUUM."""
+"""The inverse of a Hermitian matrix from its Cholesky factor, in place: TRTRI and LAUUM.
+
+Of many small matrices it is one launch, which solves for the columns of the inverse.
+"""
 
 from __future__ import annotations
 
 from ...operands import Operand
 from ...types import Diag, Uplo
 from ..launch_list import LaunchList, cached_launch_list
-from . import lauum, trtri
+from . import lauum, small_solve, trtri
 from .factor_steps import emit_readable, emit_unless_failed
 
 __all__ = ["emit", "emit_inverse", "launch_list"]
@@ -28,7 +31,10 @@ def launch_list(info: Operand, a: Operand, *, uplo: Uplo) -> LaunchList | None:
 def emit(launches: LaunchList, info: Operand, a: Operand, uplo: Uplo) -> None:
     """Emit the whole call; where info is not 0, the factor stays."""
     lower = a if uplo is Uplo.LOWER else a.T
-    emit_unless_failed(launches, info, a, lambda: emit_inverse(launches, info, lower))
+    if small_solve.inverts(launches, lower):
+        small_solve.emit_inverse(launches, info, lower)
+    else:
+        emit_unless_failed(launches, info, a, lambda: emit_inverse(launches, info, lower))
 
 
 def emit_inverse(launches: LaunchList, info: Operand, lower: Operand) -> None:

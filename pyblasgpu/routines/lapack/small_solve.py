@@ -1,20 +1,44 @@
-"""Systems of small matrices, solved by one launch from LU or Cholesky factors (`getrs_small`)."""
+"""Solutions by factors of small matrices, and inverses from them, in one launch (`getrs_small`)."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...dispatch.choose import select
 from ...gpu.device import current
-from ...kernels.factor.lu import getrs_small, small_matrices
+from ...kernels.common.kernel_config import WARP
+from ...kernels.common.options import options_of
+from ...kernels.factor.lu import getrs_small
 from ...operands import Operand
+from ..copies import is_readable
 from ..launch_list import LaunchList
 from . import laswp
 
-__all__ = ["applies", "emit"]
+__all__ = ["applies", "emit", "emit_inverse", "inverts"]
+
+FEWEST = 4  # a share of the warps that are to be resident, as a divisor, from which on matrices are many
+INVERSE_ORDER = 16  # rows of an inverse at most: with more, a solution by columns takes longer than products
 
 
 def applies(launches: LaunchList, b: Operand) -> bool:
-    """Whether the systems are small enough; with more columns, these have threads of their own by TRSM."""
-    return b.rows <= small_matrices.ORDER and b.cols <= launches.policy.getrs_small_max_rhs
+    """Whether the systems are small enough; with more columns, these have threads of their own by TRSM.
+
+    Those of more rows than lanes of a warp take their time: there must be many, of few right-hand sides.
+    """
+    if b.rows > getrs_small.ORDERS[-1] or b.cols > launches.policy.getrs_small_max_rhs:
+        return False
+    if b.rows <= WARP:
+        return True
+    config = _config(launches, b)
+    enough = config.grid(b.rows, b.batch) * FEWEST >= _resident(launches, config)
+    return enough and b.cols <= getrs_small.COLUMNS
+
+
+def inverts(launches: LaunchList, a: Operand) -> bool:
+    """Whether inverses from Cholesky factors are small enough, and so many that lanes need not share one."""
+    if a.rows > INVERSE_ORDER or not is_readable(a):
+        return False
+    return _groups(launches, _config(launches, a), a) == 1
 
 
 def emit(
@@ -28,26 +52,65 @@ def emit(
     """Emit the launch, which may read another B; `options` as `getrs_small` has them. X is B where there is
     an `info`, and it is not 0.
     """
-    device = current(launches.device)
-    config = select(getrs_small.STEM, launches.dtype, "", (b.rows, b.cols), device).config
-    lanes, blocks = config.lanes(b.rows), config.grid(b.rows, b.batch)
-    # with more warps of a multiprocessor, right-hand sides of a matrix stay together
-    resident = device.sm_count * int(launches.policy.getrs_small_warps) * 32 // config.threads
-    groups = max(min(resident // blocks, -(-b.cols // getrs_small.COLUMNS)), 1)
+    config, watched = _config(launches, b), piv if info is None else info
     options |= getrs_small.UNLESS_FAILED * (info is not None)
+    launches.source_integers = _emit(
+        launches, config, _groups(launches, config, b), piv, watched, matrix, b, options
+    )
+    launches.source_pointer = 3
+
+
+def emit_inverse(launches: LaunchList, info: Operand, lower: Operand) -> None:
+    """Emit the lower triangle of the inverse in place of the factor, which stays where it has a zero on its
+    diagonal.
+    """
+    options = options_of(mirrored=True) | getrs_small.INVERTS
+    _emit(launches, _config(launches, lower), 1, info, info, lower, lower, options)
+
+
+def _config(launches: LaunchList, b: Operand) -> Any:
+    device = current(launches.device)
+    return select(getrs_small.STEM, launches.dtype, "", (b.rows, b.cols), device).config.specialize(b.rows)
+
+
+def _resident(launches: LaunchList, config: Any) -> int:
+    """Return how many blocks are to be resident."""
+    warps = current(launches.device).sm_count * int(launches.policy.getrs_small_warps)
+    return warps * WARP // config.threads
+
+
+def _groups(launches: LaunchList, config: Any, b: Operand) -> int:
+    """Return how many groups of lanes share the right-hand sides of a matrix: those of more matrices than are
+    resident stay together.
+    """
+    resident = _resident(launches, config)
+    return max(min(resident // config.grid(b.rows, b.batch), -(-b.cols // getrs_small.COLUMNS)), 1)
+
+
+def _emit(
+    launches: LaunchList,
+    config: Any,
+    groups: int,
+    piv: Operand,
+    info: Operand,
+    matrix: Operand,
+    b: Operand,
+    options: int,
+) -> Any:
+    """Emit the launch; return what gives its integers where another B is read."""
+    lanes, blocks = config.lanes(b.rows), config.grid(b.rows, b.batch)
     # without operands, whose owners a kept list would hold
     step, stride_piv = laswp.words(piv)
-    watched = piv if info is None else info
     extents, of_matrix = (b.rows, b.cols, options, lanes), (matrix.row_stride, matrix.col_stride, step)
-    steps, last = (stride_piv, laswp.words(watched)[1], matrix.batch_stride), b.batch_stride
+    steps, last = (stride_piv, laswp.words(info)[1], matrix.batch_stride), b.batch_stride
     of_b = b.row_stride, b.col_stride
 
     def integers(source: Operand) -> tuple[int, ...]:
         strides = *of_matrix, source.row_stride, source.col_stride, *of_b
         return *extents, source.batch, groups, *strides, *steps, source.batch_stride, last
 
-    operands = piv, watched, matrix, b, b
+    operands = piv, info, matrix, b, b
     launches.emit_batch(
         getrs_small.source(config), blocks * groups, operands, lambda *each: integers(each[-1]), ()
     )
-    launches.source_pointer, launches.source_integers = 3, integers
+    return integers

@@ -1,24 +1,26 @@
-"""``getrs_small``: solutions from P L U or L L^H of up to 32 rows, of a batch as a rule, in one launch.
+"""``getrs_small``: solutions from P L U or L L^H of up to 64 rows, of a batch as a rule, in one launch.
 
-A lane owns a row of op(LU), in shared memory, and elements of right-hand sides in registers. It takes the
-interchanges on reading or on writing. Both triangles are solved by columns: the element that is done goes to
-the other lanes of the matrix by a shuffle. No inverse is formed. Of Cholesky factors one triangle is read,
-and the other one is its conjugate transpose.
+A lane owns a row of op(LU), or two, in shared memory, and its elements of some right-hand sides in registers.
+It takes the interchanges on reading or on writing. Both triangles are solved by columns (`small_sweeps`). Of
+Cholesky factors one triangle is read, and the other one is its conjugate transpose. Where B is the identity,
+a triangle of the inverse takes the place of the factor.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
 
+from ....errors import require
 from ....gpu.backend import cuda, device_function, ptx, unrolled
 from ....gpu.build.compile import KernelSource
 from ...common.kernel_config import WARP
 from ...common.options import CONJUGATE, MIRRORED, UNIT
 from ...common.parameters import parameters
-from .small_matrices import SmallMatrices, column_step, matrix_loader
+from .small_matrices import GROUPS, SmallMatrices, first_max, matrix_loader
+from .small_sweeps import diagonal_inverter, shuffled_sweep, slot_sweep
 
-__all__ = ["COLUMNS", "STEM", "UNLESS_FAILED", "GetrsSmall", "source"]
+__all__ = ["COLUMNS", "INVERTS", "ORDERS", "STEM", "UNLESS_FAILED", "GetrsSmall", "source"]
 
 STEM = "getrs_small"
 PARAMETERS = parameters(
@@ -29,24 +31,88 @@ PARAMETERS = parameters(
     "int64: stride_piv, stride_info, stride_lu, stride_from, stride_b",
 )
 UNLESS_FAILED = 1 << 20  # an option: X is B where info is not 0
+INVERTS = 1 << 21  # an option: B is the identity, X is written to the diagonal alone, and info
 COLUMNS = 4  # right-hand sides that a lane has at a time, where there is more than one
+ORDERS = (16, 32, 64)  # of matrices
+WIDEST = 16  # bytes of an element: with shorter rows of these, more warps are resident
 
 
 @dataclass(frozen=True)
 class GetrsSmall(SmallMatrices):
-    """Config of one `getrs_small` kernel; its attributes are those of `SmallMatrices`."""
+    """Config of one `getrs_small` kernel.
+
+    Attributes
+    ----------
+    dtype, DIM
+        See `SmallMatrices`.
+    ORDER : int
+        The most rows of a matrix.
+    """
+
+    ORDER: int = 32
 
     STEM: ClassVar[str] = STEM
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.ORDER in ORDERS, "order", f"ORDER in {ORDERS}", ORDER=self.ORDER)
+
+    def specialize(self, order: int) -> Self:
+        """The Config for matrices of `order` rows."""
+        fitting = next(each for each in self.orders if order <= each)
+        return replace(self, ORDER=fitting, DIM=self.DIM if fitting <= WARP else WARP)
+
+    @property
+    def orders(self) -> tuple[int, ...]:
+        """Orders of this dtype's kernels."""
+        return ORDERS if self.dtype_facts.itemsize == WIDEST else ORDERS[1:]
+
+    @property
+    def variants(self) -> tuple[Self, ...]:
+        return tuple(self.specialize(order) for order in self.orders)
+
+    @property
+    def divides(self) -> bool:
+        """Whether the lane of a row of X divides it: a division of single reals takes less than what passes
+        it on.
+        """
+        return self.dtype == "s" and self.ORDER <= WARP
+
+    @staticmethod
+    def lanes(rows: int) -> int:
+        """Lanes of a matrix of `rows` rows."""
+        return SmallMatrices.lanes(min(rows, WARP))
+
+    @property
+    def LD(self) -> int:  # type: ignore[override]
+        """Elements from row to row in shared memory: odd, against bank conflicts."""
+        return self.ORDER + 1
+
+    @property
+    def rows_of_lane(self) -> int:
+        """Rows of a matrix that a lane owns."""
+        return max(self.ORDER // WARP, 1)
+
+    @property
+    def rows(self) -> int:
+        """Rows that the threads own."""
+        return self.DIM * self.rows_of_lane
 
     @property
     def registers(self) -> int:
         """Estimated 32-bit registers of a thread."""
-        return 2 * COLUMNS * self.dtype_facts.itemsize // 4 + 48
+        return (1 + self.rows_of_lane) * COLUMNS * self.dtype_facts.itemsize // 4 + 56
+
+    @property
+    def elements(self) -> tuple[int, int, int]:
+        """Elements of shared memory: of rows, of reciprocals of the diagonals, of rows of X, two a matrix."""
+        others = (0, 0) if self.divides else (self.rows, self.DIM // GROUPS[0] * 2 * COLUMNS)
+        return self.rows * self.LD, *others
 
     @property
     def shared_bytes(self) -> int:
-        """A row a thread, and an int32."""
-        return self.DIM * (self.LD * self.dtype_facts.itemsize + 4)
+        """Bytes of the elements, and an int32 a row."""
+        return sum(self.elements) * self.dtype_facts.itemsize + self.rows * 4
 
 
 def source(config: GetrsSmall) -> KernelSource:
@@ -74,135 +140,192 @@ def source(config: GetrsSmall) -> KernelSource:
     The options (`options`) say whether the lower triangle has a diagonal of ones, and rows of B are
     interchanged, else the upper one, and rows of X are interchanged backwards; whether op(LU) is conjugated;
     whether the matrix is mirrored, a Cholesky factor L that needs no pivots; whether info is read, and X is B
-    where it is not 0.
+    where it is not 0; whether a mirrored matrix is inverted. Then info becomes 0, and X is written up to its
+    diagonal; or the number, from 1, of the first zero on the diagonal of L, and nothing is written.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
 
 def _follower(config: GetrsSmall):
-    """``follow(piv, piv_step, lane_of_row, n, lane, t)``: the row that interchanges move to this lane."""
-    int32, shuffle, sync_warp = ptx.types.int32, ptx.shuffle, ptx.sync_warp
+    """``follow(others, piv, piv_step, row_of_label, n, lane, t, is_here)``: the rows that interchanges move
+    to those of this lane.
+    """
+    int32, shuffle, sync_warp, OWN = ptx.types.int32, ptx.shuffle, ptx.sync_warp, config.rows_of_lane
 
     @device_function
-    def follow(piv, piv_step, lane_of_row, n, lane, t, is_here):
-        mine, label = int32(0), int32(lane)
-        if is_here and lane < n:
-            mine = int32(piv[lane * piv_step])
+    def follow(others, piv, piv_step, row_of_label, n, lane, t, is_here):
+        mine, label = cuda.local.array(OWN, int32), cuda.local.array(OWN, int32)
+        for s in range(OWN):
+            row = int32(lane + s * WARP)
+            mine[s], label[s] = int32(0), row
+            if is_here and row < n:
+                mine[s] = int32(piv[row * piv_step])
         i = int32(0)
         while i < n:
-            pivot = int32(shuffle(mine, int32((t - lane + i) & (WARP - 1))))
-            if label == i:
-                label = pivot
-            elif label == pivot:
-                label = i
+            pivot = int32(shuffle(mine[0] if i < WARP else mine[OWN - 1], int32((t - lane + i) & (WARP - 1))))
+            for s in range(OWN):
+                if label[s] == i:
+                    label[s] = pivot
+                elif label[s] == pivot:
+                    label[s] = i
             i = int32(i + 1)
-        lane_of_row[lane] = lane
+        for s in range(OWN):
+            row_of_label[lane + s * WARP] = lane + s * WARP
         sync_warp()
-        if label >= 0 and label < n:
-            lane_of_row[label] = lane
+        for s in range(OWN):
+            if label[s] >= 0 and label[s] < n:
+                row_of_label[label[s]] = lane + s * WARP
         sync_warp()
-        return int32(lane_of_row[lane])
+        for s in range(OWN):
+            others[s] = int32(row_of_label[lane + s * WARP])
 
     return follow
 
 
-def _solver(config: GetrsSmall, columns: int):
-    """``solve(x, rows, source, from_cs, b, b_cs, origin, goal, c, r, n, t, lane, ok, unit, mirrored, failed,
-    sign)``: as many right-hand sides from column `c` on, read from row `origin` of `source` and written to
-    row `goal` of B; as they are where the factors have `failed`.
+def _mover(config: GetrsSmall, columns: int):
+    """``read(0, x, held, source, at, from_cs, c, r, ok)``: a row of B from column `c` on; ``unit(0, x, held,
+    c, row)``: of the identity; ``write(...)``: of X, if it is an inverse up to its diagonal, which is real.
     """
-    REALS, LD, offset = config.dtype_facts.reals_per_element, config.LD, ptx.offset
-    step, sync_warp, int32 = column_step(config, columns), ptx.sync_warp, ptx.types.int32
-    load, store = ptx.load_global(1, False), ptx.store_global
+    facts, load, store = config.dtype_facts, ptx.load_global(1, False), ptx.store_global
+    REALS, real, select = facts.reals_per_element, ptx.REALS[facts.real], ptx.select
 
     @device_function
-    def read(q, x, b, at, b_cs, c, r, ok):
+    def read(q, x, held, b, at, b_cs, c, r, ok):
         for part in range(REALS):
-            load(x, q * REALS + part, b, (at + (c + q) * b_cs) * REALS + part, ok & (c + q < r))
+            load(x, held + q * REALS + part, b, (at + (c + q) * b_cs) * REALS + part, ok & (c + q < r))
 
     @device_function
-    def write(q, x, b, at, b_cs, c, r, ok):
+    def unit(q, x, held, c, row):
         for part in range(REALS):
-            store(b, (at + (c + q) * b_cs) * REALS + part, x[q * REALS + part], ok & (c + q < r))
+            x[held + q * REALS + part] = select((row == c + q) & (part == 0), real(1), real(0))
 
-    read_all, write_all = unrolled(columns, read), unrolled(columns, write)
+    @device_function
+    def write(q, x, held, b, at, b_cs, c, r, ok, row, inverts):
+        ok = ok & (c + q < r) & ((not inverts) | (row >= c + q))
+        for part in range(REALS):
+            value = x[held + q * REALS + part]
+            if part == 1:
+                value = select(inverts & (row == c + q), real(0), value)
+            store(b, (at + (c + q) * b_cs) * REALS + part, value, ok)
+
+    return unrolled(columns, read), unrolled(columns, unit), unrolled(columns, write)
+
+
+def _solver(config: GetrsSmall, columns: int):
+    """``solve(...)``: as many right-hand sides from column `c` on, as they are where the factors have
+    `failed`.
+    """
+    REALS, OWN, int64 = config.dtype_facts.reals_per_element, config.rows_of_lane, ptx.types.int64
+    has_slots = OWN > 1 or (columns > 1 and not config.divides)
+    sweeps = slot_sweep if has_slots else shuffled_sweep
+    forward, backward = sweeps(config, columns, COLUMNS, False), sweeps(config, columns, COLUMNS, True)
+    (read, unit_row, write), HELD = _mover(config, columns), columns * REALS
+    int32, sync_warp = ptx.types.int32, ptx.sync_warp
+
+    @device_function
+    def read_rows(x, source, from_rs, from_cs, others, c, r, n, lane, is_here, unit):
+        for s in range(OWN):
+            row = int32(lane + s * WARP)
+            at = int64(others[s] if unit else row) * from_rs
+            read(0, x, s * HELD, source, at, from_cs, c, r, is_here & (row < n))
 
     @device_function
     def solve(
-        x, rows, source, from_cs, b, b_cs, origin, goal, c, r, n, t, lane, ok, unit, mirrored, failed, sign
-    ):
-        read_all(0, x, source, origin, from_cs, c, r, ok)
-        j = int32(0)
-        while j < n:
-            at = offset(rows, int32((lane * LD + j) * REALS))
-            pivot_lane, is_pivot = int32((t - lane + j) & (WARP - 1)), (lane == j) & (not unit)
-            step(x, at[0], sign * at[REALS - 1], pivot_lane, is_pivot, lane > j)
-            j = int32(j + 1)
-        other_sign = -sign if mirrored else sign
-        while j > 0:
-            j = int32(j - 1)
-            at = offset(rows, int32((j * LD + lane if mirrored else lane * LD + j) * REALS))
-            pivot_lane, is_pivot = int32((t - lane + j) & (WARP - 1)), (lane == j) & (unit or mirrored)
-            step(x, at[0], other_sign * at[REALS - 1], pivot_lane, is_pivot, lane < j)
+        x, element, y, rows, slots, inverses, source, from_rs, from_cs, b, b_rs, b_cs, others, c, r, n,
+        t, lane, is_here, unit, mirrored, inverts, failed, sign
+    ):  # fmt: skip
+        first, other_sign = int32(c) if inverts else int32(0), -sign if mirrored else sign
+        if inverts:
+            for s in range(OWN):
+                unit_row(0, x, s * HELD, c, lane + s * WARP)
+        else:
+            read_rows(x, source, from_rs, from_cs, others, c, r, n, lane, is_here, unit)
+        forward(x, element, y, rows, slots, inverses, first, n, t, lane, not unit, False, sign)
         sync_warp()
-        if failed:  # other matrices of the warp go on
-            read_all(0, x, source, origin, from_cs, c, r, ok)
-        write_all(0, x, b, goal, b_cs, c, r, ok)
+        backward(
+            x, element, y, rows, slots, inverses, first, n, t, lane, unit or mirrored, mirrored, other_sign
+        )  # fmt: skip
+        sync_warp()
+        if failed and not inverts:  # other matrices of the warp go on
+            read_rows(x, source, from_rs, from_cs, others, c, r, n, lane, is_here, unit)
+        for s in range(OWN):
+            row = int32(lane + s * WARP)
+            ok, at = is_here & (row < n) & (not (failed & inverts)), int64(row if unit else others[s]) * b_rs
+            write(0, x, s * HELD, b, at, b_cs, c, r, ok, row, inverts)
 
     return solve
 
 
 def _build(config: GetrsSmall):
-    facts, LD, DIM = config.dtype_facts, config.LD, config.DIM
-    REALS, HELD = facts.reals_per_element, COLUMNS * facts.reals_per_element
-    WORDS = config.DIM * LD * facts.itemsize // 4
+    facts, LD, DIM, OWN = config.dtype_facts, config.LD, config.DIM, config.rows_of_lane
+    REALS, HELD, OWNED = (
+        facts.reals_per_element,
+        COLUMNS * OWN * facts.reals_per_element,
+        OWN * facts.reals_per_element,
+    )
+    INVERSES, SLOTS = config.elements[0] * REALS, sum(config.elements[:2]) * REALS
+    WORDS, SLOT = sum(config.elements) * facts.itemsize // 4, 2 * COLUMNS * REALS
     real, int32, int64 = ptx.REALS[facts.real], ptx.types.int32, ptx.types.int64
     offset, shared_pointer, quotient = ptx.offset, ptx.shared_pointer, ptx.quotient
-    load, follow, grid_dependency_wait = matrix_loader(config), _follower(config), ptx.grid_dependency_wait
-    solve_one, solve_several = _solver(config, 1), _solver(config, COLUMNS)
+    load, follow, invert = matrix_loader(config), _follower(config), diagonal_inverter(config)
+    solve_one, solve_several, find = _solver(config, 1), _solver(config, COLUMNS), first_max(config)
+    RECIPROCALS = not config.divides
+    grid_dependency_wait, NO_LABEL = ptx.grid_dependency_wait, ptx.NO_LABEL
 
     def getrs_small(
         piv, info, lu, source, b, n, r, options, lanes, count, groups,
         lu_rs, lu_cs, piv_step, from_rs, from_cs, b_rs, b_cs,
         stride_piv, stride_info, stride_lu, stride_from, stride_b
     ):  # fmt: skip
-        # (1) the matrix of this group of lanes, and the row of this lane
+        # (1) the matrix of this group of lanes, and the rows of this lane
         t, block = int32(cuda.threadIdx.x & 1023), int32(cuda.blockIdx.x)
         group, lane, share = int32(quotient(t, lanes)), int32(t & (lanes - 1)), int32(block % groups)
         matrix = int64(quotient(block, groups)) * quotient(int32(DIM), lanes) + group
         is_here, unit, sign = matrix < count, (options & UNIT) != 0, real(1)
-        mirrored = (options & MIRRORED) != 0
+        mirrored, inverts = (options & MIRRORED) != 0, (options & INVERTS) != 0
         if (options & CONJUGATE) != 0:
             sign = real(-1)
-        rows = offset(shared_pointer(cuda.shared.array(0, real, alignment=16)), group * lanes * LD * REALS)
-        words = shared_pointer(cuda.shared.array(0, int32, alignment=16))
-        lane_of_row = offset(words, WORDS + group * lanes)
-        x = cuda.local.array(HELD, real)
+        shared, top = shared_pointer(cuda.shared.array(0, real, alignment=16)), int32(group * lanes * OWN)
+        rows, inverses = offset(shared, top * (LD * REALS)), offset(shared, INVERSES + top * REALS)
+        slots, words = offset(shared, SLOTS + group * SLOT), cuda.shared.array(0, int32, alignment=16)
+        row_of_label, others = offset(shared_pointer(words), WORDS + top), cuda.local.array(OWN, int32)
+        x, element = cuda.local.array(HELD, real), cuda.local.array(OWNED, real)
+        y = cuda.local.array(REALS, real)
         grid_dependency_wait()
-        piv = offset(piv, matrix * stride_piv)
+        piv, info = offset(piv, matrix * stride_piv), offset(info, matrix * stride_info)
         source, b = offset(source, matrix * stride_from * REALS), offset(b, matrix * stride_b * REALS)
         lu, extent = offset(lu, matrix * stride_lu * REALS), n if is_here else 0
         load(rows, lu, lu_rs, lu_cs, extent, n, lane, lanes, mirrored)
-        ok, failed = is_here & (lane < n), False
+        failed = False
+        if RECIPROCALS:
+            invert(inverses, rows, lane)
         if is_here and (options & UNLESS_FAILED) != 0:
-            failed = info[matrix * stride_info] != 0
+            failed = info[0] != 0
+        if inverts:
+            at = int32(lane * (LD + 1) * REALS)
+            is_zero = (rows[at] == real(0)) & (rows[at + REALS - 1] == real(0))
+            first = find(real(1), lane, is_zero & is_here & (lane < n), lanes)
+            failed = first != NO_LABEL
+            if is_here & (lane == 0):
+                info[0] = int32(first + 1) if failed else int32(0)
 
-        # (2) the row that the interchanges move here: of B, or backwards where X goes
-        other = int32(lane)
+        # (2) the rows that the interchanges move here: of B, or backwards where X goes
+        for s in range(OWN):
+            others[s] = int32(lane + s * WARP)
         if not mirrored:
-            other = follow(piv, piv_step, lane_of_row, n, lane, t, is_here)
+            follow(others, piv, piv_step, row_of_label, n, lane, t, is_here)
         if failed:
-            other = int32(lane)
-        origin = (other if unit else lane) * from_rs
-        goal = (lane if unit else other) * b_rs
+            for s in range(OWN):
+                others[s] = int32(lane + s * WARP)
 
         # (3) both triangles, for some right-hand sides at a time
         if r == 1:
-            solve_one(x, rows, source, from_cs, b, b_cs, origin, goal, 0, r, n, t, lane, ok, unit, mirrored,
-                      failed, sign)  # fmt: skip
+            solve_one(x, element, y, rows, slots, inverses, source, from_rs, from_cs, b, b_rs, b_cs,
+                      others, 0, r, n, t, lane, is_here, unit, mirrored, inverts, failed, sign)  # fmt: skip
         else:
             for c in range(share * COLUMNS, r, groups * COLUMNS):
-                solve_several(x, rows, source, from_cs, b, b_cs, origin, goal, c, r, n, t, lane, ok, unit,
-                              mirrored, failed, sign)  # fmt: skip
+                solve_several(x, element, y, rows, slots, inverses, source, from_rs, from_cs, b, b_rs,
+                              b_cs, others, c, r, n, t, lane, is_here, unit, mirrored, inverts, failed,
+                              sign)  # fmt: skip
 
     return getrs_small
