@@ -53,7 +53,7 @@ from .product_kinds import (
     variant_of,
     without_3m,
 )
-from .split_k import MIN_SLICE, MOST_WAVES, split_times, whole_or_stream_k
+from .split_k import MIN_SLICE, MOST_WAVES, cuts_k, split_times, whole_or_stream_k
 from .throughput_model import (
     Measured,
     RegionModel,
@@ -92,7 +92,7 @@ def from_override(config: Any, problem: GemmProblem, device: Device) -> KernelCh
             config, problem.extents, device, region=problem.region, workspace_limit=problem.workspace_limit
         )
     config = (problem.packed and packed_variant(config, device)) or config
-    return KernelChoice(config, OVERRIDE, 1 if splits > 1 and not config.cuts_k else splits, problem.copied)
+    return KernelChoice(config, OVERRIDE, 1 if splits > 1 and not cuts_k(config) else splits, problem.copied)
 
 
 class Candidate(NamedTuple):

@@ -31,6 +31,7 @@ __all__ = [
     "STREAM_K",
     "SplitTime",
     "attainable",
+    "cuts_k",
     "measured_seconds_per_cycle",
     "partial_bytes",
     "slice_counts",
@@ -111,7 +112,7 @@ def split_times(
     launch = _Launch(config, seconds_per_cycle, extents, region, device)
     unsplit = launch.seconds()
     if only and only > 1:
-        if config.cuts_k:
+        if cuts_k(config):
             yield SplitTime(launch.sliced(only), only)
         return
     best, splits = unsplit, 1 if only is None else only
@@ -122,7 +123,7 @@ def split_times(
     policy = rates_of(device)
     best += policy.launch_seconds
     yield SplitTime(best, splits)
-    if only is not None or prod(batch) != 1 or not config.cuts_k:
+    if only is not None or prod(batch) != 1 or not cuts_k(config):
         return
     blocks, at_once = config.grid(m, n, region), blocks_per_sm(config, device) * device.sm_count
     each = partial_bytes(m, n, config.dtype_facts)
@@ -135,6 +136,11 @@ def split_times(
         if seconds > HOPELESS * best:
             return
         best = min(best, seconds)
+
+
+def cuts_k(config: Any) -> bool:
+    """Whether slices of k may be a batch: persistent blocks share tiles, packed operands have none."""
+    return not (config.persistent or config.packed)
 
 
 def slice_counts(blocks: int, at_once: int) -> list[int]:
@@ -170,7 +176,7 @@ class _Launch(NamedTuple):
         config, device = self.config, self.device
         m, n, k = self.extents[:3]
         facts = config.dtype_facts
-        depth, count = slices_of(k, splits, facts)
+        depth, count = slices_of(k, splits, config.BLK_K)
         covered = 1.0 if self.region is Region.ALL else 0.5  # of C and of each partial
         operands = ((m + n) * k + covered * m * n * count) * facts.itemsize
         batch = self._replace(extents=(m, n, depth, count)).seconds()

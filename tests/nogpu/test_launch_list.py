@@ -238,7 +238,7 @@ def test_launch_lists_do_not_grow_for_ever(kernels, monkeypatch):
 
 
 @pytest.mark.parametrize("letter", DTYPES)
-@pytest.mark.parametrize("k, splits", [(64, 4), (65, 4), (1003, 7)])
+@pytest.mark.parametrize("k, splits", [(640, 4), (641, 4), (1003, 7)])
 @pytest.mark.parametrize("order", "CF")
 def test_splits_are_one_batch_and_a_sum(kernels, letter, k, splits, order):
     """The last slice has what the others leave of k."""

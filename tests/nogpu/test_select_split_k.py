@@ -19,7 +19,14 @@ from pyblasgpu.dispatch import choose as selecting
 from pyblasgpu.dispatch import gemm as dispatch_gemm
 from pyblasgpu.dispatch.choose import select
 from pyblasgpu.dispatch.overrides import override
-from pyblasgpu.dispatch.split_k import COUNTS, MOST_PARTIALS, partial_bytes, split_times, tile_schedule_of
+from pyblasgpu.dispatch.split_k import (
+    COUNTS,
+    MOST_PARTIALS,
+    cuts_k,
+    partial_bytes,
+    split_times,
+    tile_schedule_of,
+)
 from pyblasgpu.gpu.device import known
 from pyblasgpu.kernels.common.tile_schedule import MAX_K_TILES, TileSchedule
 from pyblasgpu.tuning.tuned_file_writer import save
@@ -156,7 +163,7 @@ def test_what_no_config_cuts_is_computed_at_once():
         for dtype in DTYPES.values():
             for layout in ("nn", "nt", "tn", "tt"):
                 choice = select("gemm", dtype, layout, extents, H200, conjs=conjs)
-                assert choice.splits == 7 or not choice.config.cuts_k
+                assert choice.splits == 7 or not cuts_k(choice.config)
 
 
 def test_a_forced_config_is_not_cut_unless_that_is_forced_too():

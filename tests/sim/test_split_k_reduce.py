@@ -108,12 +108,10 @@ def test_slices_are_no_more_than_partials_keep_busy(letter):
         assert served.TILE * config.dtype_facts.itemsize * served.SLICES == served.shared_bytes
 
 
-@pytest.mark.parametrize("letter", DTYPES)
-def test_splits_cover_k_and_begin_where_vectors_may(letter):
-    dtype = DTYPES[letter]
+@pytest.mark.parametrize("BLK_K", [8, 16, 32])
+def test_slices_cover_k_by_whole_k_tiles(BLK_K):
     for k in (1, 7, 64, 1000, 65536, 4099):
         for splits in (1, 2, 3, 7, 16, 128):
-            depth, count = slices_of(k, splits, dtype)
+            depth, count = slices_of(k, splits, BLK_K)
             assert (count - 1) * depth < k <= count * depth and count <= splits
-            assert depth * dtype.itemsize % 16 == 0
-            assert (depth - 16 // dtype.itemsize) * splits < k
+            assert depth % BLK_K == 0 and (depth - BLK_K) * splits < k

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from ...types import Dtype
-
 __all__ = ["LOAD", "slices_of"]
 
 LOAD = 16  # bytes of one load
 
 
-def slices_of(k: int, splits: int, dtype: Dtype) -> tuple[int, int]:
+def slices_of(k: int, splits: int, BLK_K: int) -> tuple[int, int]:
     """The depth of a slice of `k`, and how many there are, at most `splits`. The last may be less deep.
 
-    Slices are multiples of 16 bytes deep, so that vectors of A and B may begin where a slice does.
+    Slices are whole k-tiles of `BLK_K`, so that they begin with sectors of memory where columns do.
     """
-    grain = LOAD // dtype.itemsize
-    depth = -(-k // (splits * grain)) * grain
+    depth = -(-k // (splits * BLK_K)) * BLK_K
     return depth, -(-k // depth)

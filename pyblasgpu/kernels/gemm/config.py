@@ -362,13 +362,6 @@ class GemmConfig(KernelConfig):
         )
         return a, b
 
-    @property
-    def cuts_k(self) -> bool:
-        """Whether slices of k may be a batch: persistent blocks share tiles instead, packed operands have no
-        slices.
-        """
-        return not (self.persistent or self.packed)
-
     def grid(self, m: int, n: int, region: Region = Region.ALL) -> int:
         """Tiles of an m-by-n C, or of a region of it: blocks along x of an ordinary kernel."""
         return tile_count(self.BLK_M, self.BLK_N, m, n, region)
