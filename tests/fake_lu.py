@@ -9,7 +9,7 @@ from fake_routines import determinants, elements, solve_at_once
 from scipy.linalg.lapack import get_lapack_funcs
 
 from pyblasgpu.kernels.common.options import CONJUGATE, MIRRORED, UNIT
-from pyblasgpu.kernels.factor.lu.getrs_small import INVERTS, UNLESS_FAILED
+from pyblasgpu.kernels.factor.lu.getrs_small import UNLESS_FAILED
 from pyblasgpu.operands import Operand
 from pyblasgpu.types import DTYPES, INT32
 
@@ -131,7 +131,8 @@ def getrs_small(fake: Any, grid: tuple, pointers: tuple, numbers: tuple) -> None
     mirrored, failed = bool(options & MIRRORED), np.zeros((batch, 1), bool)
     if options & UNLESS_FAILED:
         failed = words(pointers[1], 1, 1, batch, i_step) != 0
-    if options & INVERTS:
+    if config.INVERTS:
+        assert mirrored
         _inverses(fake, pointers, n, (lu_rs, lu_cs, batch, lu_step), i_step)
         return
     pivots = np.zeros((batch, 0), int) if mirrored else words(pointers[0], n, step, batch, p_step)

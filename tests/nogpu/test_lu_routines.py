@@ -154,10 +154,19 @@ def test_what_is_not_solved_stays(kernels, letter, n, last):
 
 
 @pytest.mark.parametrize("uplo", Uplo)
-@pytest.mark.parametrize("n, r, batch", [(1, 1, 3), (7, 5, 70), (32, 16, 2)])
-def test_definite_systems_of_small_matrices(kernels, uplo, n, r, batch):
-    """One launch, which reads one triangle."""
-    a, b = uniform("z", batch, n, n), uniform("z", batch, n, r)
+@pytest.mark.parametrize(
+    "letter, n, r, batch, at_once",
+    [
+        ("z", 1, 1, 3, True),
+        ("z", 7, 5, 70, True),
+        ("z", 32, 16, 2, True),
+        ("d", 33, 1, 528, True),
+        ("z", 33, 1, 528, False),
+    ],
+)
+def test_definite_systems_of_small_matrices(kernels, uplo, letter, n, r, batch, at_once):
+    """One launch, which reads one triangle, where it takes less than TRSMs."""
+    a, b = uniform(letter, batch, n, n), uniform(letter, batch, n, r)
     a = a @ a.conj().swapaxes(1, 2) + np.eye(n)
     lower = np.linalg.cholesky(a)
     factor = lower if uplo is Uplo.LOWER else lower.conj().swapaxes(1, 2).copy()
@@ -165,7 +174,7 @@ def test_definite_systems_of_small_matrices(kernels, uplo, n, r, batch):
     x = b.copy()
     run(potrs, factor, x, uplo=uplo)
     np.testing.assert_allclose(a @ x, b, atol=1e-9)
-    assert [name for name, _, _ in kernels.launches] == ["getrs_small"]
+    assert ([name for name, _, _ in kernels.launches] == ["getrs_small"]) == at_once
 
 
 def test_interchanges_there_and_back(kernels):

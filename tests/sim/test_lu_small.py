@@ -119,9 +119,8 @@ def check_inverses(letter="d", n=7, batch=5, order="F", kernels=getrs_small) -> 
     factors[:, ~lower] = np.nan
     factors[1, n // 2, n // 2] = 0
     view, unharmed = fenced(factors, order)
-    config, info = kernels.GetrsSmall(letter).specialize(n), np.full((batch, 2), -7, np.int32)
-    step, *steps = strides(view)
-    options = options_of(mirrored=True) | kernels.INVERTS
+    config, info = kernels.GetrsSmall(letter).specialize(n, True), np.full((batch, 2), -7, np.int32)
+    (step, *steps), options = strides(view), options_of(mirrored=True)
     integers = n, n, options, config.lanes(n), batch, 1, *steps, 1, *steps, *steps, 0, 2, step, step, step
     run(kernels.source(config), config.grid(n, batch), (info, info, view, view, view), integers, ())
     assert unharmed() and (info[:, 1] == -7).all() and np.isnan(view[:, ~lower]).all()

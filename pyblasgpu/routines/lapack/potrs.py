@@ -33,7 +33,7 @@ def launch_list(c: Operand, b: Operand, *, uplo: Uplo) -> LaunchList | None:
 def emit(launches: LaunchList, c: Operand, b: Operand, uplo: Uplo, info: Operand | None = None) -> None:
     """Emit the whole call; B stays where there is an `info` of the factor, and it is not 0."""
     lower, upper = _triangles(c, uplo)
-    if small_solve.applies(launches, b):
+    if small_solve.applies(launches, b, mirrored=True):
         small_solve.emit(launches, lower, lower, b, options_of(conj=lower.conj, mirrored=True), info)
         return
     if info is not None:
@@ -45,7 +45,7 @@ def emit(launches: LaunchList, c: Operand, b: Operand, uplo: Uplo, info: Operand
 
 def emit_apart(launches: LaunchList, c: Operand, b: Operand, x: Operand, uplo: Uplo) -> None:
     """Emit the call into X, apart from B."""
-    if small_solve.applies(launches, x):
+    if small_solve.applies(launches, x, mirrored=True):
         emit_from(launches, b, x, lambda: emit_copy(launches, 1.0, b, x), lambda: emit(launches, c, x, uplo))
         return
     lower, upper = _triangles(c, uplo)

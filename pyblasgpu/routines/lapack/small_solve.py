@@ -20,15 +20,19 @@ FEWEST = 4  # a share of the warps that are to be resident, as a divisor, from w
 INVERSE_ORDER = 16  # rows of an inverse at most: with more, a solution by columns takes longer than products
 
 
-def applies(launches: LaunchList, b: Operand) -> bool:
+def applies(launches: LaunchList, b: Operand, mirrored: bool = False) -> bool:
     """Whether the systems are small enough; with more columns, these have threads of their own by TRSM.
 
-    Those of more rows than lanes of a warp take their time: there must be many, of few right-hand sides.
+    Those of more rows than lanes of a warp take their time: there must be many, of few right-hand sides. Both
+    triangles of a Cholesky factor (`mirrored`) divide a row after the other: then those of the widest
+    elements, whose divisions are the longest, take less by the inverses of TRSM.
     """
     if b.rows > getrs_small.ORDERS[-1] or b.cols > launches.policy.getrs_small_max_rhs:
         return False
     if b.rows <= WARP:
         return True
+    if mirrored and launches.dtype.itemsize == getrs_small.WIDEST:
+        return False
     config = _config(launches, b)
     enough = config.grid(b.rows, b.batch) * FEWEST >= _resident(launches, config)
     return enough and b.cols <= getrs_small.COLUMNS
@@ -64,13 +68,13 @@ def emit_inverse(launches: LaunchList, info: Operand, lower: Operand) -> None:
     """Emit the lower triangle of the inverse in place of the factor, which stays where it has a zero on its
     diagonal.
     """
-    options = options_of(mirrored=True) | getrs_small.INVERTS
-    _emit(launches, _config(launches, lower), 1, info, info, lower, lower, options)
+    config = _config(launches, lower, inverts=True)
+    _emit(launches, config, 1, info, info, lower, lower, options_of(mirrored=True))
 
 
-def _config(launches: LaunchList, b: Operand) -> Any:
-    device = current(launches.device)
-    return select(getrs_small.STEM, launches.dtype, "", (b.rows, b.cols), device).config.specialize(b.rows)
+def _config(launches: LaunchList, b: Operand, inverts: bool = False) -> Any:
+    chosen = select(getrs_small.STEM, launches.dtype, "", (b.rows, b.cols), current(launches.device))
+    return chosen.config.specialize(b.rows, inverts)
 
 
 def _resident(launches: LaunchList, config: Any) -> int:

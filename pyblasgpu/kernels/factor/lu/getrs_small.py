@@ -2,8 +2,8 @@
 
 A lane owns a row of op(LU), or two, in shared memory, and its elements of some right-hand sides in registers.
 It takes the interchanges on reading or on writing. Both triangles are solved by columns (`small_sweeps`). Of
-Cholesky factors one triangle is read, and the other one is its conjugate transpose. Where B is the identity,
-a triangle of the inverse takes the place of the factor.
+Cholesky factors one triangle is read, and the other one is its conjugate transpose. Kernels for the inverse,
+where B is the identity, write a triangle of it in place of the factor.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ...common.parameters import parameters
 from .small_matrices import GROUPS, SmallMatrices, first_max, matrix_loader
 from .small_sweeps import diagonal_inverter, shuffled_sweep, slot_sweep
 
-__all__ = ["COLUMNS", "INVERTS", "ORDERS", "STEM", "UNLESS_FAILED", "GetrsSmall", "source"]
+__all__ = ["COLUMNS", "ORDERS", "STEM", "UNLESS_FAILED", "WIDEST", "GetrsSmall", "source"]
 
 STEM = "getrs_small"
 PARAMETERS = parameters(
@@ -31,7 +31,6 @@ PARAMETERS = parameters(
     "int64: stride_piv, stride_info, stride_lu, stride_from, stride_b",
 )
 UNLESS_FAILED = 1 << 20  # an option: X is B where info is not 0
-INVERTS = 1 << 21  # an option: B is the identity, X is written to the diagonal alone, and info
 COLUMNS = 4  # right-hand sides that a lane has at a time, where there is more than one
 ORDERS = (16, 32, 64)  # of matrices
 WIDEST = 16  # bytes of an element: with shorter rows of these, more warps are resident
@@ -47,20 +46,25 @@ class GetrsSmall(SmallMatrices):
         See `SmallMatrices`.
     ORDER : int
         The most rows of a matrix.
+    INVERTS : bool
+        Whether B is the identity, of Cholesky factors of the fewest rows: other kernels have nothing of it.
     """
 
     ORDER: int = 32
+    INVERTS: bool = False
 
     STEM: ClassVar[str] = STEM
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require(self.ORDER in ORDERS, "order", f"ORDER in {ORDERS}", ORDER=self.ORDER)
+        if self.INVERTS:
+            require(self.ORDER <= WARP, "inverse", f"ORDER <= {WARP}", ORDER=self.ORDER)
 
-    def specialize(self, order: int) -> Self:
-        """The Config for matrices of `order` rows."""
+    def specialize(self, order: int, inverts: bool = False) -> Self:
+        """The Config for matrices of `order` rows, which it solves or `inverts`."""
         fitting = next(each for each in self.orders if order <= each)
-        return replace(self, ORDER=fitting, DIM=self.DIM if fitting <= WARP else WARP)
+        return replace(self, ORDER=fitting, DIM=self.DIM if fitting <= WARP else WARP, INVERTS=inverts)
 
     @property
     def orders(self) -> tuple[int, ...]:
@@ -69,7 +73,7 @@ class GetrsSmall(SmallMatrices):
 
     @property
     def variants(self) -> tuple[Self, ...]:
-        return tuple(self.specialize(order) for order in self.orders)
+        return *(self.specialize(order) for order in self.orders), self.specialize(1, inverts=True)
 
     @property
     def divides(self) -> bool:
@@ -140,8 +144,9 @@ def source(config: GetrsSmall) -> KernelSource:
     The options (`options`) say whether the lower triangle has a diagonal of ones, and rows of B are
     interchanged, else the upper one, and rows of X are interchanged backwards; whether op(LU) is conjugated;
     whether the matrix is mirrored, a Cholesky factor L that needs no pivots; whether info is read, and X is B
-    where it is not 0; whether a mirrored matrix is inverted. Then info becomes 0, and X is written up to its
-    diagonal; or the number, from 1, of the first zero on the diagonal of L, and nothing is written.
+    where it is not 0. Kernels with INVERTS take a mirrored matrix alone, and do not read B. Then info becomes
+    0, and X is written up to its diagonal; or the number, from 1, of the first zero on the diagonal of L, and
+    nothing is written.
     """
     return KernelSource.of(config, PARAMETERS, lambda: _build(config))
 
@@ -188,6 +193,7 @@ def _mover(config: GetrsSmall, columns: int):
     """
     facts, load, store = config.dtype_facts, ptx.load_global(1, False), ptx.store_global
     REALS, real, select = facts.reals_per_element, ptx.REALS[facts.real], ptx.select
+    INVERTS = config.INVERTS
 
     @device_function
     def read(q, x, held, b, at, b_cs, c, r, ok):
@@ -200,58 +206,59 @@ def _mover(config: GetrsSmall, columns: int):
             x[held + q * REALS + part] = select((row == c + q) & (part == 0), real(1), real(0))
 
     @device_function
-    def write(q, x, held, b, at, b_cs, c, r, ok, row, inverts):
-        ok = ok & (c + q < r) & ((not inverts) | (row >= c + q))
+    def write(q, x, held, b, at, b_cs, c, r, ok, row):
+        ok = ok & (c + q < r)
+        if INVERTS:
+            ok = ok & (row >= c + q)
         for part in range(REALS):
             value = x[held + q * REALS + part]
-            if part == 1:
-                value = select(inverts & (row == c + q), real(0), value)
+            if INVERTS and part == 1:
+                value = select(row == c + q, real(0), value)
             store(b, (at + (c + q) * b_cs) * REALS + part, value, ok)
 
     return unrolled(columns, read), unrolled(columns, unit), unrolled(columns, write)
 
 
 def _solver(config: GetrsSmall, columns: int):
-    """``solve(...)``: as many right-hand sides from column `c` on, as they are where the factors have
-    `failed`.
+    """``solve(...)``: as many right-hand sides from column `c` on, read from rows `origin` of `source` and
+    written to rows `goal` of B; as they are where the factors have `failed`.
     """
-    REALS, OWN, int64 = config.dtype_facts.reals_per_element, config.rows_of_lane, ptx.types.int64
-    has_slots = OWN > 1 or (columns > 1 and not config.divides)
-    sweeps = slot_sweep if has_slots else shuffled_sweep
+    REALS, OWN, INVERTS = config.dtype_facts.reals_per_element, config.rows_of_lane, config.INVERTS
+    HAS_SLOTS = OWN > 1 or (columns > 1 and not config.divides)
+    sweeps = slot_sweep if HAS_SLOTS else shuffled_sweep
     forward, backward = sweeps(config, columns, COLUMNS, False), sweeps(config, columns, COLUMNS, True)
     (read, unit_row, write), HELD = _mover(config, columns), columns * REALS
     int32, sync_warp = ptx.types.int32, ptx.sync_warp
 
     @device_function
-    def read_rows(x, source, from_rs, from_cs, others, c, r, n, lane, is_here, unit):
+    def read_rows(x, source, from_cs, origin, c, r, n, lane, is_here):
         for s in range(OWN):
-            row = int32(lane + s * WARP)
-            at = int64(others[s] if unit else row) * from_rs
-            read(0, x, s * HELD, source, at, from_cs, c, r, is_here & (row < n))
+            ok = is_here & (lane + s * WARP < n)
+            read(0, x, s * HELD, source, origin[s], from_cs, c, r, ok)
 
     @device_function
     def solve(
-        x, element, y, rows, slots, inverses, source, from_rs, from_cs, b, b_rs, b_cs, others, c, r, n,
-        t, lane, is_here, unit, mirrored, inverts, failed, sign
+        x, element, y, rows, slots, inverses, source, from_cs, b, b_cs, origin, goal, c, r, n, t, lane,
+        is_here, unit, mirrored, failed, sign
     ):  # fmt: skip
-        first, other_sign = int32(c) if inverts else int32(0), -sign if mirrored else sign
-        if inverts:
-            for s in range(OWN):
-                unit_row(0, x, s * HELD, c, lane + s * WARP)
+        first, other_sign = int32(c if INVERTS else 0), -sign if mirrored else sign
+        if INVERTS:
+            unit_row(0, x, 0, c, lane)
         else:
-            read_rows(x, source, from_rs, from_cs, others, c, r, n, lane, is_here, unit)
+            read_rows(x, source, from_cs, origin, c, r, n, lane, is_here)
         forward(x, element, y, rows, slots, inverses, first, n, t, lane, not unit, False, sign)
-        sync_warp()
+        if HAS_SLOTS:
+            sync_warp()
         backward(
             x, element, y, rows, slots, inverses, first, n, t, lane, unit or mirrored, mirrored, other_sign
         )  # fmt: skip
         sync_warp()
-        if failed and not inverts:  # other matrices of the warp go on
-            read_rows(x, source, from_rs, from_cs, others, c, r, n, lane, is_here, unit)
+        if failed and not INVERTS:  # other matrices of the warp go on
+            read_rows(x, source, from_cs, origin, c, r, n, lane, is_here)
         for s in range(OWN):
             row = int32(lane + s * WARP)
-            ok, at = is_here & (row < n) & (not (failed & inverts)), int64(row if unit else others[s]) * b_rs
-            write(0, x, s * HELD, b, at, b_cs, c, r, ok, row, inverts)
+            ok = is_here & (row < n) & (not (failed & INVERTS))
+            write(0, x, s * HELD, b, goal[s], b_cs, c, r, ok, row)
 
     return solve
 
@@ -269,7 +276,7 @@ def _build(config: GetrsSmall):
     offset, shared_pointer, quotient = ptx.offset, ptx.shared_pointer, ptx.quotient
     load, follow, invert = matrix_loader(config), _follower(config), diagonal_inverter(config)
     solve_one, solve_several, find = _solver(config, 1), _solver(config, COLUMNS), first_max(config)
-    RECIPROCALS = not config.divides
+    RECIPROCALS, INVERTS = not config.divides, config.INVERTS
     grid_dependency_wait, NO_LABEL = ptx.grid_dependency_wait, ptx.NO_LABEL
 
     def getrs_small(
@@ -282,7 +289,7 @@ def _build(config: GetrsSmall):
         group, lane, share = int32(quotient(t, lanes)), int32(t & (lanes - 1)), int32(block % groups)
         matrix = int64(quotient(block, groups)) * quotient(int32(DIM), lanes) + group
         is_here, unit, sign = matrix < count, (options & UNIT) != 0, real(1)
-        mirrored, inverts = (options & MIRRORED) != 0, (options & INVERTS) != 0
+        mirrored = (options & MIRRORED) != 0
         if (options & CONJUGATE) != 0:
             sign = real(-1)
         shared, top = shared_pointer(cuda.shared.array(0, real, alignment=16)), int32(group * lanes * OWN)
@@ -290,7 +297,11 @@ def _build(config: GetrsSmall):
         slots, words = offset(shared, SLOTS + group * SLOT), cuda.shared.array(0, int32, alignment=16)
         row_of_label, others = offset(shared_pointer(words), WORDS + top), cuda.local.array(OWN, int32)
         x, element = cuda.local.array(HELD, real), cuda.local.array(OWNED, real)
-        y = cuda.local.array(REALS, real)
+        y, origin, goal = (
+            cuda.local.array(REALS, real),
+            cuda.local.array(OWN, int64),
+            cuda.local.array(OWN, int64),
+        )
         grid_dependency_wait()
         piv, info = offset(piv, matrix * stride_piv), offset(info, matrix * stride_info)
         source, b = offset(source, matrix * stride_from * REALS), offset(b, matrix * stride_b * REALS)
@@ -301,7 +312,7 @@ def _build(config: GetrsSmall):
             invert(inverses, rows, lane)
         if is_here and (options & UNLESS_FAILED) != 0:
             failed = info[0] != 0
-        if inverts:
+        if INVERTS:
             at = int32(lane * (LD + 1) * REALS)
             is_zero = (rows[at] == real(0)) & (rows[at + REALS - 1] == real(0))
             first = find(real(1), lane, is_zero & is_here & (lane < n), lanes)
@@ -317,15 +328,18 @@ def _build(config: GetrsSmall):
         if failed:
             for s in range(OWN):
                 others[s] = int32(lane + s * WARP)
+        for s in range(OWN):
+            row = int32(lane + s * WARP)
+            origin[s] = int64(others[s] if unit else row) * from_rs
+            goal[s] = int64(row if unit else others[s]) * b_rs
 
         # (3) both triangles, for some right-hand sides at a time
         if r == 1:
-            solve_one(x, element, y, rows, slots, inverses, source, from_rs, from_cs, b, b_rs, b_cs,
-                      others, 0, r, n, t, lane, is_here, unit, mirrored, inverts, failed, sign)  # fmt: skip
+            solve_one(x, element, y, rows, slots, inverses, source, from_cs, b, b_cs, origin, goal, 0, r, n,
+                      t, lane, is_here, unit, mirrored, failed, sign)  # fmt: skip
         else:
             for c in range(share * COLUMNS, r, groups * COLUMNS):
-                solve_several(x, element, y, rows, slots, inverses, source, from_rs, from_cs, b, b_rs,
-                              b_cs, others, c, r, n, t, lane, is_here, unit, mirrored, inverts, failed,
-                              sign)  # fmt: skip
+                solve_several(x, element, y, rows, slots, inverses, source, from_cs, b, b_cs, origin, goal,
+                              c, r, n, t, lane, is_here, unit, mirrored, failed, sign)  # fmt: skip
 
     return getrs_small

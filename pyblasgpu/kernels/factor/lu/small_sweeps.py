@@ -69,11 +69,12 @@ def shuffled_sweep(config: Any, columns: int, most: int, backwards: bool):
 
     @device_function
     def sweep(x, element, y, rows, slots, inverses, first, n, t, lane, divides, mirrored, sign):
-        r_re, r_im, left = real(0), real(0), int32(n - first)
+        r_re, r_im, j = real(0), real(0), int32(n if backwards else first)
         if not DIVIDES:
             r_re, r_im = inverses[lane * REALS], sign * inverses[lane * REALS + REALS - 1]
-        while left > 0:
-            j = int32(first + left - 1) if backwards else int32(n - left)
+        while j > first if backwards else j < n:
+            if backwards:
+                j = int32(j - 1)
             at = offset(rows, int32((j * LD + lane if mirrored else lane * LD + j) * REALS))
             pivot_lane, is_pivot = int32((t - lane + j) & (WARP - 1)), (lane == j) & divides
             is_after = lane < j if backwards else lane > j
@@ -83,7 +84,8 @@ def shuffled_sweep(config: Any, columns: int, most: int, backwards: bool):
                 if is_pivot:
                     divide_all(0, x, at[0], sign * at[REALS - 1], r_re, r_im)
                 step(x, at[0], sign * at[REALS - 1], pivot_lane, False, is_after)
-            left = int32(left - 1)
+            if not backwards:
+                j = int32(j + 1)
 
     return sweep
 
