@@ -89,7 +89,7 @@ class GetrsSmall(SmallMatrices):
 
     @property
     def LD(self) -> int:  # type: ignore[override]
-        """Elements from row to row in shared memory: odd, against bank conflicts."""
+        """Elements from row to row in shared memory: odd, against bank conflicts; a reciprocal ends it."""
         return self.ORDER + 1
 
     @property
@@ -108,10 +108,9 @@ class GetrsSmall(SmallMatrices):
         return (1 + self.rows_of_lane) * COLUMNS * self.dtype_facts.itemsize // 4 + 56
 
     @property
-    def elements(self) -> tuple[int, int, int]:
-        """Elements of shared memory: of rows, of reciprocals of the diagonals, of rows of X, two a matrix."""
-        others = (0, 0) if self.divides else (self.rows, self.DIM // GROUPS[0] * 2 * COLUMNS)
-        return self.rows * self.LD, *others
+    def elements(self) -> tuple[int, int]:
+        """Elements of shared memory: of rows of op(LU), of rows of X, two a matrix."""
+        return self.rows * self.LD, 0 if self.divides else self.DIM // GROUPS[0] * 2 * COLUMNS
 
     @property
     def shared_bytes(self) -> int:
@@ -238,7 +237,7 @@ def _solver(config: GetrsSmall, columns: int):
 
     @device_function
     def solve(
-        x, element, y, rows, slots, inverses, source, from_cs, b, b_cs, origin, goal, c, r, n, t, lane,
+        x, element, y, rows, slots, source, from_cs, b, b_cs, origin, goal, c, r, n, t, lane,
         is_here, unit, mirrored, failed, sign
     ):  # fmt: skip
         first, other_sign = int32(c if INVERTS else 0), -sign if mirrored else sign
@@ -246,12 +245,10 @@ def _solver(config: GetrsSmall, columns: int):
             unit_row(0, x, 0, c, lane)
         else:
             read_rows(x, source, from_cs, origin, c, r, n, lane, is_here)
-        forward(x, element, y, rows, slots, inverses, first, n, t, lane, not unit, False, sign)
+        forward(x, element, y, rows, slots, first, n, t, lane, not unit, False, sign)
         if HAS_SLOTS:
             sync_warp()
-        backward(
-            x, element, y, rows, slots, inverses, first, n, t, lane, unit or mirrored, mirrored, other_sign
-        )  # fmt: skip
+        backward(x, element, y, rows, slots, first, n, t, lane, unit or mirrored, mirrored, other_sign)
         sync_warp()
         if failed and not INVERTS:  # other matrices of the warp go on
             read_rows(x, source, from_cs, origin, c, r, n, lane, is_here)
@@ -265,13 +262,10 @@ def _solver(config: GetrsSmall, columns: int):
 
 def _build(config: GetrsSmall):
     facts, LD, DIM, OWN = config.dtype_facts, config.LD, config.DIM, config.rows_of_lane
-    REALS, HELD, OWNED = (
-        facts.reals_per_element,
-        COLUMNS * OWN * facts.reals_per_element,
-        OWN * facts.reals_per_element,
+    REALS, WORDS = facts.reals_per_element, sum(config.elements) * facts.itemsize // 4
+    HELD, OWNED, SLOT, SLOTS = (
+        REALS * each for each in (COLUMNS * OWN, OWN, 2 * COLUMNS, config.elements[0])
     )
-    INVERSES, SLOTS = config.elements[0] * REALS, sum(config.elements[:2]) * REALS
-    WORDS, SLOT = sum(config.elements) * facts.itemsize // 4, 2 * COLUMNS * REALS
     real, int32, int64 = ptx.REALS[facts.real], ptx.types.int32, ptx.types.int64
     offset, shared_pointer, quotient = ptx.offset, ptx.shared_pointer, ptx.quotient
     load, follow, invert = matrix_loader(config), _follower(config), diagonal_inverter(config)
@@ -293,15 +287,12 @@ def _build(config: GetrsSmall):
         if (options & CONJUGATE) != 0:
             sign = real(-1)
         shared, top = shared_pointer(cuda.shared.array(0, real, alignment=16)), int32(group * lanes * OWN)
-        rows, inverses = offset(shared, top * (LD * REALS)), offset(shared, INVERSES + top * REALS)
-        slots, words = offset(shared, SLOTS + group * SLOT), cuda.shared.array(0, int32, alignment=16)
+        rows, slots = offset(shared, top * (LD * REALS)), offset(shared, SLOTS + group * SLOT)
+        words = cuda.shared.array(0, int32, alignment=16)
         row_of_label, others = offset(shared_pointer(words), WORDS + top), cuda.local.array(OWN, int32)
         x, element = cuda.local.array(HELD, real), cuda.local.array(OWNED, real)
-        y, origin, goal = (
-            cuda.local.array(REALS, real),
-            cuda.local.array(OWN, int64),
-            cuda.local.array(OWN, int64),
-        )
+        y, origin = cuda.local.array(REALS, real), cuda.local.array(OWN, int64)
+        goal = cuda.local.array(OWN, int64)
         grid_dependency_wait()
         piv, info = offset(piv, matrix * stride_piv), offset(info, matrix * stride_info)
         source, b = offset(source, matrix * stride_from * REALS), offset(b, matrix * stride_b * REALS)
@@ -309,7 +300,7 @@ def _build(config: GetrsSmall):
         load(rows, lu, lu_rs, lu_cs, extent, n, lane, lanes, mirrored)
         failed = False
         if RECIPROCALS:
-            invert(inverses, rows, lane)
+            invert(rows, lane)
         if is_here and (options & UNLESS_FAILED) != 0:
             failed = info[0] != 0
         if INVERTS:
@@ -335,11 +326,11 @@ def _build(config: GetrsSmall):
 
         # (3) both triangles, for some right-hand sides at a time
         if r == 1:
-            solve_one(x, element, y, rows, slots, inverses, source, from_cs, b, b_cs, origin, goal, 0, r, n,
+            solve_one(x, element, y, rows, slots, source, from_cs, b, b_cs, origin, goal, 0, r, n,
                       t, lane, is_here, unit, mirrored, failed, sign)  # fmt: skip
         else:
             for c in range(share * COLUMNS, r, groups * COLUMNS):
-                solve_several(x, element, y, rows, slots, inverses, source, from_cs, b, b_cs, origin, goal,
+                solve_several(x, element, y, rows, slots, source, from_cs, b, b_cs, origin, goal,
                               c, r, n, t, lane, is_here, unit, mirrored, failed, sign)  # fmt: skip
 
     return getrs_small

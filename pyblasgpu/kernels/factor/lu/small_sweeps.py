@@ -18,19 +18,19 @@ __all__ = ["diagonal_inverter", "shuffled_sweep", "slot_sweep"]
 
 
 def diagonal_inverter(config: Any):
-    """``invert(inverses, rows, lane)``: reciprocals of this lane's elements of the diagonal, NaN where they
-    are not safe.
+    """``invert(rows, lane)``: reciprocals of this lane's elements of the diagonal, NaN where they are not
+    safe, at the ends of the rows.
     """
-    facts, STEP = config.dtype_facts, (config.LD + 1) * config.dtype_facts.reals_per_element
+    facts, LD = config.dtype_facts, config.LD
     REALS, OWN, NAN = facts.reals_per_element, config.rows_of_lane, float("nan")
     invert_one, real, sync_warp = inverter(facts), ptx.REALS[facts.real], ptx.sync_warp
 
     @device_function
-    def invert(inverses, rows, lane):
+    def invert(rows, lane):
         for s in range(OWN):
             row = lane + s * WARP
-            if invert_one(inverses, row * REALS, rows, row * STEP) == 0:
-                inverses[row * REALS] = real(NAN)
+            if invert_one(rows, (row * LD + LD - 1) * REALS, rows, row * (LD + 1) * REALS) == 0:
+                rows[(row * LD + LD - 1) * REALS] = real(NAN)
         sync_warp()
 
     return invert
@@ -54,8 +54,8 @@ def _pivot_divider(config: Any):
 
 
 def shuffled_sweep(config: Any, columns: int, most: int, backwards: bool):
-    """``sweep(x, element, y, rows, slots, inverses, first, n, t, lane, divides, mirrored, sign)``: one
-    triangle, its first or last row `first`, for as many `columns`; a row a lane.
+    """``sweep(x, element, y, rows, slots, first, n, t, lane, divides, mirrored, sign)``: one triangle, its
+    first or last row `first`, for as many `columns`; a row a lane.
     """
     REALS, LD, DIVIDES = config.dtype_facts.reals_per_element, config.LD, config.divides
     step, int32, offset = column_step(config, columns), ptx.types.int32, ptx.offset
@@ -68,10 +68,11 @@ def shuffled_sweep(config: Any, columns: int, most: int, backwards: bool):
     divide_all = unrolled(columns, divide_element)
 
     @device_function
-    def sweep(x, element, y, rows, slots, inverses, first, n, t, lane, divides, mirrored, sign):
+    def sweep(x, element, y, rows, slots, first, n, t, lane, divides, mirrored, sign):
         r_re, r_im, j = real(0), real(0), int32(n if backwards else first)
         if not DIVIDES:
-            r_re, r_im = inverses[lane * REALS], sign * inverses[lane * REALS + REALS - 1]
+            end = int32((lane * LD + LD - 1) * REALS)
+            r_re, r_im = rows[end], sign * rows[end + REALS - 1]
         while j > first if backwards else j < n:
             if backwards:
                 j = int32(j - 1)
@@ -91,18 +92,18 @@ def shuffled_sweep(config: Any, columns: int, most: int, backwards: bool):
 
 
 def _slot_finisher(config: Any, columns: int):
-    """``finish(y, slot, rows, inverses, j, lane, sign)``: row j of X in `slot` divided by the element of the
+    """``finish(y, slot, rows, j, lane, sign)``: row j of X in `slot` divided by the element of the
     diagonal, an element a lane.
     """
     REALS, LD, int32 = config.dtype_facts.reals_per_element, config.LD, ptx.types.int32
     divide, load, store = _pivot_divider(config), ptx.load_shared(REALS), ptx.store_shared(REALS)
 
     @device_function
-    def finish(y, slot, rows, inverses, j, lane, sign):
+    def finish(y, slot, rows, j, lane, sign):
         if lane < columns:
             load(y, 0, rows, int32(j * (LD + 1) * REALS))
             t_re, t_im = y[0], sign * y[REALS - 1]
-            load(y, 0, inverses, int32(j * REALS))
+            load(y, 0, rows, int32((j * LD + LD - 1) * REALS))
             r_re, r_im = y[0], sign * y[REALS - 1]
             load(y, 0, slot, lane * REALS)
             divide(y, 0, t_re, t_im, r_re, r_im)
@@ -150,7 +151,7 @@ def slot_sweep(config: Any, columns: int, most: int, backwards: bool):
         put_all, get_all, take_all_off = (unrolled(columns, each) for each in (put, get, take_off))
 
         @device_function
-        def sweep(x, element, y, rows, slots, inverses, first, n, t, lane, divides, mirrored, sign):
+        def sweep(x, element, y, rows, slots, first, n, t, lane, divides, mirrored, sign):
             low, high = int32(max(first, int32(p * WARP))), int32(min(n, int32(p * WARP + WARP)))
             left = int32(high - low)
             while left > 0:
@@ -166,7 +167,7 @@ def slot_sweep(config: Any, columns: int, most: int, backwards: bool):
                         element[s * REALS + 1] = sign * element[s * REALS + 1]
                 sync_warp()
                 if divides:
-                    finish(y, slot, rows, inverses, j, lane, sign)
+                    finish(y, slot, rows, j, lane, sign)
                     sync_warp()
                 if lane == j - p * WARP:
                     get_all(0, x, slot)
