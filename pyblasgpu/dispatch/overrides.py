@@ -107,7 +107,7 @@ def override(name: str, value: Any) -> Setting:
     'raster'          Rows of tiles of a column in which C of products is rasterized; 0: as the
                       kernels have it, whatever was tuned.
     'splits'          Number of slices into which the k of every product is split, or `STREAM_K`; as many
-                      as there are whole k-tiles for.
+                      as k has sectors of memory for.
     'trsm_algorithm'  'trsv' (one to four right-hand sides), 'trsm_fused', 'trsm_fused_1024' (a
                       recursion that ends in fused triangles of that order), 'trsm_small' or
                       'recursion', to the leaves; the recursion where it does not apply.

@@ -17,7 +17,7 @@ import numpy as np
 from ..gpu.device import Device
 from ..gpu.workspace import FLAGS
 from ..kernels.common.tile_schedule import MAX_K_TILES, TileSchedule
-from ..kernels.copy.slices import LOAD, slices_of
+from ..kernels.copy.slices import LOAD, SECTOR, slices_of
 from ..model.block_cost import dram_rate
 from ..model.columns import Columns, both
 from ..model.occupancy import blocks_per_sm
@@ -128,7 +128,8 @@ def split_times(
     blocks, at_once = config.grid(m, n, region), blocks_per_sm(config, device) * device.sm_count
     each = partial_bytes(m, n, config.dtype_facts)
     for splits in slice_counts(blocks, at_once):
-        full = splits * each > _most(workspace_limit) or blocks * splits > MOST_WAVES * at_once
+        # with C they should stay in L2
+        full = (splits + 1) * each > _most(workspace_limit) or blocks * splits > MOST_WAVES * at_once
         if full or k // splits < MIN_SLICE:
             return
         seconds = UNCERTAINTY * max(launch.sliced(splits), policy.host_seconds)
@@ -176,7 +177,7 @@ class _Launch(NamedTuple):
         config, device = self.config, self.device
         m, n, k = self.extents[:3]
         facts = config.dtype_facts
-        depth, count = slices_of(k, splits, config.BLK_K)
+        depth, count = slices_of(k, splits, facts)
         covered = 1.0 if self.region is Region.ALL else 0.5  # of C and of each partial
         operands = ((m + n) * k + covered * m * n * count) * facts.itemsize
         batch = self._replace(extents=(m, n, depth, count)).seconds()
@@ -194,7 +195,7 @@ def attainable(splits: int, extents: tuple[int, ...], dtype: Dtype) -> int:
     _, _, k, *batch = extents
     if splits == STREAM_K:
         return STREAM_K
-    return 1 if prod(batch) != 1 else max(min(splits, k * dtype.itemsize // LOAD), 1)
+    return 1 if prod(batch) != 1 else max(min(splits, k * dtype.itemsize // SECTOR), 1)
 
 
 def tile_schedule_of(

@@ -108,10 +108,11 @@ def test_slices_are_no_more_than_partials_keep_busy(letter):
         assert served.TILE * config.dtype_facts.itemsize * served.SLICES == served.shared_bytes
 
 
-@pytest.mark.parametrize("BLK_K", [8, 16, 32])
-def test_slices_cover_k_by_whole_k_tiles(BLK_K):
+@pytest.mark.parametrize("letter", DTYPES)
+def test_slices_cover_k_by_whole_sectors(letter):
+    dtype, grain = DTYPES[letter], 32 // DTYPES[letter].itemsize
     for k in (1, 7, 64, 1000, 65536, 4099):
         for splits in (1, 2, 3, 7, 16, 128):
-            depth, count = slices_of(k, splits, BLK_K)
+            depth, count = slices_of(k, splits, dtype)
             assert (count - 1) * depth < k <= count * depth and count <= splits
-            assert depth % BLK_K == 0 and (depth - BLK_K) * splits < k
+            assert depth % grain == 0 and (depth - grain) * splits < k

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-__all__ = ["LOAD", "slices_of"]
+from ...types import Dtype
+
+__all__ = ["LOAD", "SECTOR", "slices_of"]
 
 LOAD = 16  # bytes of one load
+SECTOR = 32  # bytes of the smallest access to memory
 
 
-def slices_of(k: int, splits: int, BLK_K: int) -> tuple[int, int]:
+def slices_of(k: int, splits: int, dtype: Dtype) -> tuple[int, int]:
     """The depth of a slice of `k`, and how many there are, at most `splits`. The last may be less deep.
 
-    Slices are whole k-tiles of `BLK_K`, so that they begin with sectors of memory where columns do.
+    Slices are multiples of a sector of memory deep, so that they begin with sectors where columns do.
     """
-    depth = -(-k // (splits * BLK_K)) * BLK_K
+    grain = SECTOR // dtype.itemsize
+    depth = -(-k // (splits * grain)) * grain
     return depth, -(-k // depth)

@@ -242,7 +242,7 @@ def _emit_of_packed(launches: LaunchList, config: GemmConfig, product: GemmArgum
 def _emit_split(launches: LaunchList, config: GemmConfig, product: GemmArguments, splits: int) -> None:
     """Slices of k as one batch, of which the last may have less k, and their sum."""
     a, b, c = product.a, product.b, product.c
-    depth, count = slices_of(a.cols, splits, config.BLK_K)
+    depth, count = slices_of(a.cols, splits, launches.dtype)
     partials = launches.scratch(c.rows, c.cols, count)
     slices_a = a._replace(cols=depth, batch=count, batch_stride=depth * a.col_stride)
     slices_b = b._replace(rows=depth, batch=count, batch_stride=depth * b.row_stride)
