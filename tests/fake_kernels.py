@@ -167,7 +167,7 @@ class FakeKernel:
             c = self.view(pointers[2], m, n, 1, ldc, batch, batch_strides[2])
             self._update(c, alpha * (a @ b.swapaxes(1, 2)), beta, region)
             return
-        strides = (*(_steps(x, by) for x, by in ((lda, config.trans_a), (ldb, config.trans_b))), (1, ldc))
+        strides = _steps(lda, config.trans_a), _steps(ldb, config.trans_b), (1, ldc)
         for first, count, depth in ((0, batch - 1, k), (batch - 1, 1, last)):
             shapes, conjs, views = ((m, depth), (depth, n), (m, n)), (False, self.flags["conj"], False), []
             for pointer, shape, steps, step, conj_it in zip(pointers, shapes, strides, batch_strides, conjs):

@@ -308,6 +308,7 @@ class Policy:
         "right-hand sides", "up to which small systems are one launch", trial=_SMALL_SYSTEMS
     )
     getrs_small_warps: float = _value("warps", "of a multiprocessor, beyond which systems share lanes")
+    getrs_small_many_warps: float = _value("warps", "of one, from which on longer systems are one launch")
     getrf_lookahead: Steps = _value(
         "columns", "of LU's blocks, and their least orders", _order, 64, trial=_LU_WIDTHS
     )

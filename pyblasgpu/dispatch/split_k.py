@@ -17,11 +17,12 @@ import numpy as np
 from ..gpu.device import Device
 from ..gpu.workspace import FLAGS
 from ..kernels.common.tile_schedule import MAX_K_TILES, TileSchedule
-from ..kernels.copy.slices import LOAD, SECTOR, slices_of
+from ..kernels.copy.slices import LOAD, slices_of
 from ..model.block_cost import dram_rate
 from ..model.columns import Columns, both
 from ..model.occupancy import blocks_per_sm
 from ..model.score import cycles, fixup_cycles, partial_tile_bytes, tiles_of
+from ..operands import SECTOR
 from ..types import Dtype, Region, Triangle
 from .tuned_files import rates_of
 

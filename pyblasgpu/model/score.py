@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from math import lcm, prod
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from ..gpu.device import Device
+from ..kernels.common.tile_schedule import squares_of_tiles
 from ..kernels.gemm.fused import tile_counts, tile_orders
 from ..kernels.registry import family_of
 from ..types import Region, Triangle
@@ -157,7 +158,7 @@ def _met_tiles(config: Any, m: int, n: int, region: Region) -> int:
     """
     BLK_M, BLK_N = (config.BLK_N, config.BLK_M) if region.is_upper else (config.BLK_M, config.BLK_N)
     m, n = (n, m) if region.is_upper else (m, n)
-    rows, columns, across = -(-m // BLK_M), -(-n // BLK_N), lcm(BLK_M, BLK_N) // BLK_N
+    rows, columns, (_, across) = -(-m // BLK_M), -(-n // BLK_N), squares_of_tiles(BLK_M, BLK_N)
     above = (columns - 1) / 2 * BLK_N / BLK_M - (across - 1) / (2 * across)
     return round(columns * (rows - above))
 

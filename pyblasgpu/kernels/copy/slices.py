@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from ...operands import SECTOR
 from ...types import Dtype
 
-__all__ = ["LOAD", "SECTOR", "slices_of"]
+__all__ = ["LOAD", "slices_of"]
 
 LOAD = 16  # bytes of one load
-SECTOR = 32  # bytes of the smallest access to memory
 
 
 def slices_of(k: int, splits: int, dtype: Dtype) -> tuple[int, int]:

@@ -16,7 +16,6 @@ from . import laswp
 
 __all__ = ["applies", "emit", "emit_inverse", "inverts"]
 
-FEWEST = 4  # a share of the warps that are to be resident, as a divisor, from which on matrices are many
 INVERSE_ORDER = 16  # rows of an inverse at most: with more, a solution by columns takes longer than products
 
 
@@ -34,12 +33,12 @@ def applies(launches: LaunchList, b: Operand, mirrored: bool = False) -> bool:
     if mirrored and launches.dtype.itemsize == getrs_small.WIDEST:
         return False
     config = _config(launches, b)
-    enough = config.grid(b.rows, b.batch) * FEWEST >= _resident(launches, config)
-    return enough and b.cols <= getrs_small.COLUMNS
+    enough = _blocks(launches, config, launches.policy.getrs_small_many_warps)
+    return config.grid(b.rows, b.batch) >= enough and b.cols <= getrs_small.COLUMNS
 
 
 def inverts(launches: LaunchList, a: Operand) -> bool:
-    """Whether inverses from Cholesky factors are small enough, and so many that lanes need not share one."""
+    """Whether inverses from Cholesky factors are small enough, and many enough: then lanes share none."""
     if a.rows > INVERSE_ORDER or not is_readable(a):
         return False
     return _groups(launches, _config(launches, a), a) == 1
@@ -77,17 +76,16 @@ def _config(launches: LaunchList, b: Operand, inverts: bool = False) -> Any:
     return chosen.config.specialize(b.rows, inverts)
 
 
-def _resident(launches: LaunchList, config: Any) -> int:
-    """Return how many blocks are to be resident."""
-    warps = current(launches.device).sm_count * int(launches.policy.getrs_small_warps)
-    return warps * WARP // config.threads
+def _blocks(launches: LaunchList, config: Any, warps: float) -> int:
+    """Return how many blocks give each multiprocessor these `warps`."""
+    return current(launches.device).sm_count * int(warps) * WARP // config.threads
 
 
 def _groups(launches: LaunchList, config: Any, b: Operand) -> int:
     """Return how many groups of lanes share the right-hand sides of a matrix: those of more matrices than are
     resident stay together.
     """
-    resident = _resident(launches, config)
+    resident = _blocks(launches, config, launches.policy.getrs_small_warps)
     return max(min(resident // config.grid(b.rows, b.batch), -(-b.cols // getrs_small.COLUMNS)), 1)
 
 
